@@ -1,0 +1,90 @@
+# `make run` and `make test` need Python 3.11 or newer and nothing else; they set up the rest.
+# make test ARGS="-k merge" hands ARGS on to pytest.
+
+PORT ?= 8000
+ARGS ?=
+VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
+PYTHON ?= $(shell for python in python3.11 python3 python; do \
+	$$python -c 'import sys; assert sys.version_info >= (3, 11)' 2>/dev/null \
+	&& echo $$python && break; done)
+NEWEST_PYTHON ?= $(shell for python in python3.13 $$HOME/.pyenv/versions/3.13*/bin/python; do \
+	$$python -c '' 2>/dev/null && echo $$python && break; done)
+
+bin := $(VENV)/bin
+pip_quiet := install --disable-pip-version-check -qq
+# What runs embedded must not meet the services that a shell may know.
+embedded := env -u DATABASE_URL -u REDIS_URL
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test test-js test-embedded test-services test-newest check format lock
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+run: $(VENV)/.run ## Serve everything in one process, on PORT (8000)
+	$(bin)/python manage.py serve --port $(PORT)
+
+test: test-js test-embedded test-services test-newest ## Run every test
+
+test-js: ## Test the page's script with Node
+	@if command -v node >/dev/null; then \
+		echo '== node: the page'"'"'s script'; \
+		node --test $(or $(wildcard tests/js/*.test.mjs),$(error No tests/js/*.test.mjs)); \
+	else \
+		echo '== skipped: the page'"'"'s script is tested with Node: apt-get install nodejs'; \
+		test "$$CI" != true; \
+	fi
+
+test-embedded: $(VENV)/.dev ## Test the embedded mode: SQLite, delivery in memory
+	@echo '== pytest in $(VENV): embedded, on SQLite and memory'
+	@$(embedded) $(bin)/python -m pytest $(ARGS)
+
+test-services: $(VENV)/.dev ## Test on Postgres and Redis: DATABASE_URL and REDIS_URL, or its own
+	@echo '== pytest in $(VENV): on Postgres and Redis'
+	@$(bin)/python -m tests.services $(bin)/python -m pytest $(ARGS)
+
+test-newest: ## Both once more on Python 3.13 and the newest Django, where python3.13 is at hand
+	@python='$(NEWEST_PYTHON)'; if [ -n "$$python" ]; then \
+		$(MAKE) --no-print-directory test-embedded test-services \
+			PYTHON="$$python" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt; \
+	else \
+		echo '== left out: no python3.13 at hand to test the newest Django on'; \
+	fi
+
+check: $(VENV)/.dev ## Lint, types, import rules, migrations, Django's own checks
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(embedded) $(bin)/mypy
+	$(bin)/lint-imports --no-logo
+	$(embedded) $(bin)/python manage.py makemigrations --check --dry-run
+	$(embedded) $(bin)/python manage.py check
+
+format: $(VENV)/.dev ## Put the code into shape
+	$(bin)/ruff check --fix
+	$(bin)/ruff format
+
+lock: ## Choose the newest versions anew and pin them in both constraints files
+	$(call pin,$(or $(PYTHON),$(error lock needs Python 3.11)),5.2,constraints.txt)
+	$(call pin,$(or $(NEWEST_PYTHON),$(error lock needs Python 3.13)),6.1,constraints-newest.txt)
+
+# $(call pin,python,Django's series,file)
+define pin
+	@echo '== choosing versions for Django $(2)'
+	@venv=$$(mktemp -d) && trap 'rm -rf "$$venv"' EXIT && $(1) -m venv "$$venv" \
+	&& "$$venv/bin/pip" $(pip_quiet) --editable '.[dev]' 'Django==$(2).*' \
+	&& "$$venv/bin/pip" freeze --exclude-editable >"$$venv/pins" \
+	&& { echo '# Written by `make lock`, with Django $(2).'; cat "$$venv/pins"; } >$(3)
+endef
+
+$(VENV)/.run: pyproject.toml $(CONSTRAINTS)
+	@echo '== installing what Koda needs into $(VENV)'
+	@[ -x $(bin)/pip ] || $(or $(PYTHON),$(error Koda needs Python 3.11 or newer)) -m venv $(VENV)
+	@$(bin)/pip $(pip_quiet) --editable . --constraint $(CONSTRAINTS)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo '== installing what its tests need into $(VENV)'
+	@$(bin)/pip $(pip_quiet) --editable '.[dev]' --constraint $(CONSTRAINTS)
+	@touch $@

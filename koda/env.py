@@ -1,0 +1,103 @@
+"""The environment, read once: where the database and Redis are, and Django's own switches."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+from runs.conf import ConfigError
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off", ""}
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """A switch: 1/true/yes/on or 0/false/no/off."""
+    value = os.environ.get(name, "").strip().lower()
+    if name not in os.environ:
+        return default
+    if value in TRUE | FALSE:
+        return value in TRUE
+    raise ConfigError(f"{name}={value!r} is neither true nor false.")
+
+
+def redis_url() -> str | None:
+    """REDIS_URL, or None for the embedded mode."""
+    url = os.environ.get("REDIS_URL", "").strip()
+    if not url:
+        return None
+    if urlsplit(url).scheme not in {"redis", "rediss", "unix"}:
+        raise ConfigError(f"REDIS_URL={url!r} does not start with redis://, rediss:// or unix://.")
+    return url
+
+
+def database(base_dir: Path) -> dict[str, Any]:
+    """Django's DATABASES entry for DATABASE_URL (postgres:// or sqlite:///)."""
+    url = os.environ.get("DATABASE_URL", "").strip() or f"sqlite:///{base_dir / 'db.sqlite3'}"
+    scheme = urlsplit(url).scheme
+    if scheme in {"postgres", "postgresql"}:
+        ours = _postgres()
+    elif scheme == "sqlite":
+        ours = _sqlite()
+    else:
+        raise ConfigError(
+            f"DATABASE_URL has the scheme {scheme!r}; it takes postgres://… and sqlite:///…."
+        )
+    parsed = dj_database_url.parse(url)
+    options = {**ours.pop("OPTIONS"), **parsed.get("OPTIONS", {})}
+    return {**parsed, **ours, "OPTIONS": options}
+
+
+def _postgres() -> dict[str, Any]:
+    """A pool, so that a process holds ten connections at most however many threads ask.
+
+    Health checks make a connection that died with its server be replaced, not handed out.
+    """
+    return {
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "pool": {"min_size": 0, "max_size": 10, "timeout": 10, "max_idle": 60},
+            "connect_timeout": 5,
+        },
+    }
+
+
+def _sqlite() -> dict[str, Any]:
+    """IMMEDIATE takes the write lock at BEGIN, where waiting works; WAL lets readers go on."""
+    return {
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL;",
+        },
+    }
+
+
+def secret_key(base_dir: Path, *, fallback: Callable[[], str]) -> str:
+    """DJANGO_SECRET_KEY, or a random one made once and kept beside the database.
+
+    Kept, because sessions are signed with it: a restart must not turn visitors into strangers.
+    Several machines need the same one, so there the variable has to be set.
+    """
+    key = os.environ.get("DJANGO_SECRET_KEY", "").strip()
+    if key:
+        return key
+    kept = base_dir / ".secret_key"
+    if not kept.exists():
+        draft = base_dir / f".secret_key.{os.getpid()}"
+        draft.touch(mode=0o600)
+        draft.write_text(fallback())
+        draft.replace(kept)
+    return kept.read_text().strip()
+
+
+def hosts() -> list[str]:
+    """DJANGO_ALLOWED_HOSTS, a comma list. Without it Django serves loopback names only."""
+    value = os.environ.get("DJANGO_ALLOWED_HOSTS", "")
+    named = [host.strip() for host in value.split(",") if host.strip()]
+    return named or ["localhost", "127.0.0.1", "[::1]"]

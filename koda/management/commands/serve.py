@@ -1,0 +1,63 @@
+"""manage.py serve"""
+
+import asyncio
+from typing import Any
+
+import uvloop
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from runs import conf, ports
+from runs.agents.registry import AgentConfigError, LoadedAgent, load_agents
+from runs.worker import Worker, worker_name
+from streaming.server import Server, make_server
+
+DRAIN = 5.0
+"""Seconds that running answers get when the one process is told to stop; the next start goes on."""
+
+
+class Command(BaseCommand):
+    help = "Migrate, then run gateway and worker in one process."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *, host: str, port: int, **options: Any) -> None:  # noqa: ANN401
+        try:
+            agents = load_agents(conf.get().agents)
+        except AgentConfigError as error:
+            raise CommandError(str(error)) from None
+        call_command("migrate", verbosity=0, interactive=False)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve(host, port, agents))
+
+    async def _serve(self, host: str, port: int, agents: dict[str, LoadedAgent]) -> None:
+        settings = conf.get()
+        worker = Worker(
+            name=worker_name("serve"),
+            agents=agents,
+            port=ports.port(),
+            settings=settings.model_copy(
+                update={"drain_timeout": min(DRAIN, settings.drain_timeout)}
+            ),
+        )
+        server = make_server("koda.asgi:application", host=host, port=port)
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(worker.run(), name="worker")
+            working.add_done_callback(lambda _: server.end())
+            group.create_task(self._gateway(server, worker), name="gateway")
+            await self._greet(server, host)
+
+    async def _gateway(self, server: Server, worker: Worker) -> None:
+        try:
+            await server.serve()
+        finally:
+            worker.stop()
+
+    async def _greet(self, server: Server, host: str) -> None:
+        while not server.started and not server.should_exit:
+            await asyncio.sleep(0.02)
+        if server.started:
+            port = server.servers[0].sockets[0].getsockname()[1]
+            self.stdout.write(f"Koda is at http://{host}:{port}/  (Ctrl-C stops it)")

@@ -1,0 +1,130 @@
+"""Django settings. Everything that varies comes from the environment, through `koda.env`."""
+
+from pathlib import Path
+
+from django.core.management.utils import get_random_secret_key
+
+from koda import env
+from runs import conf
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+REDIS_URL = env.redis_url()
+EMBEDDED = REDIS_URL is None
+
+DEBUG = env.flag("DJANGO_DEBUG", default=False)
+SECRET_KEY = env.secret_key(BASE_DIR, fallback=get_random_secret_key)
+ALLOWED_HOSTS = env.hosts()
+
+KODA = conf.load(allow_anonymous=EMBEDDED)
+KODA_PUBLISH = "streaming.groups.ChannelPublisher"
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "runs",
+    "streaming",
+    "koda",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "koda.urls"
+ASGI_APPLICATION = "koda.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": env.database(BASE_DIR)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_TIMEOUTS = {"socket_connect_timeout": 1, "socket_timeout": 1}
+
+if EMBEDDED:
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels.layers.InMemoryChannelLayer",
+            "CONFIG": {"capacity": 10_000},
+        }
+    }
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+else:
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "streaming.layer.PipelinedPubSubLayer",
+            "CONFIG": {
+                "hosts": [{"address": REDIS_URL, "max_connections": 50, **REDIS_TIMEOUTS}],
+                "prefix": "koda",
+            },
+        }
+    }
+    CACHES = {
+        "default": {
+            "BACKEND": "django_redis.cache.RedisCache",
+            "LOCATION": REDIS_URL,
+            "KEY_PREFIX": "koda",
+            "OPTIONS": {"CONNECTION_POOL_KWARGS": {"max_connections": 50, **REDIS_TIMEOUTS}},
+        }
+    }
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {
+        "runs": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
+        "streaming": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
+        "koda": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
+        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
+        "uvicorn.access": {"level": "WARNING"},
+    },
+}

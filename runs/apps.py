@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class RunsConfig(AppConfig):
+    name = "runs"
+    label = "koda_runs"
+    verbose_name = "Koda runs"
+    default_auto_field = "django.db.models.BigAutoField"

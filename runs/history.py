@@ -1,0 +1,95 @@
+"""What an agent is told of the turns before this one."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+from runs.agents import ChatMessage
+from runs.events import EventType
+from runs.models import Message, Run, RunInput
+from runs.states import TERMINAL
+
+TOOL_TYPES = (
+    EventType.TOOL_STARTED,
+    EventType.TOOL_COMPLETED,
+    EventType.TOOL_FAILED,
+    EventType.RUN_RESTARTED,
+)
+
+
+def inputs_of(run: Run) -> list[str]:
+    """The run's user messages, oldest first."""
+    return list(
+        RunInput.objects.filter(run=run).order_by("position").values_list("text", flat=True)
+    )
+
+
+def history_before(run: Run) -> list[ChatMessage]:
+    """The finished turns before this one as chat messages, oldest first.
+
+    Failed and cancelled turns count with the text that they got to. Every tool call is followed
+    by its result; one that was interrupted has none and is left out.
+    """
+    earlier = list(
+        Run.objects.filter(conversation=run.conversation_id, turn__lt=run.turn, status__in=TERMINAL)
+        .order_by("turn")
+        .prefetch_related("inputs")
+    )
+    tools = _tool_messages(earlier)
+    messages: list[ChatMessage] = []
+    for turn in earlier:
+        messages += [{"role": "user", "content": given.text} for given in turn.inputs.all()]
+        messages += tools[turn.pk]
+        if turn.output:
+            messages.append({"role": "assistant", "content": turn.output})
+    return messages
+
+
+def _tool_messages(turns: list[Run]) -> defaultdict[object, list[ChatMessage]]:
+    """For each run the paired tool calls and results since its last restart."""
+    messages: defaultdict[object, list[ChatMessage]] = defaultdict(list)
+    started: dict[tuple[object, str], dict[str, object]] = {}
+    rows = (
+        Message.objects.filter(run_id__in=[turn.pk for turn in turns], type__in=TOOL_TYPES)
+        .order_by("run_id", "seq")
+        .values_list("run_id", "type", "data")
+    )
+    for run_id, type_, data in rows:
+        if type_ == EventType.RUN_RESTARTED:
+            messages[run_id].clear()
+            continue
+        call = (run_id, data["tool_call_id"])
+        if type_ == EventType.TOOL_STARTED:
+            started[call] = data
+            continue
+        begun = started.pop(call, None)
+        if begun is not None:
+            messages[run_id] += _pair(begun, data)
+    return messages
+
+
+def _pair(begun: dict[str, object], ended: dict[str, object]) -> list[ChatMessage]:
+    id = str(begun["tool_call_id"])
+    result = ended["output"] if "output" in ended else {"error": ended["error"]}
+    return [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": id,
+                    "type": "function",
+                    "function": {
+                        "name": str(begun["name"]),
+                        "arguments": json.dumps(begun["input"], ensure_ascii=False),
+                    },
+                }
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": id,
+            "content": json.dumps(result, ensure_ascii=False),
+        },
+    ]

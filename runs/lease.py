@@ -1,0 +1,142 @@
+"""Leases: renewed and, when they run out, taken over, on a thread that no agent can block."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection
+
+from runs.models import Run
+from runs.writes import Claimed, Ended
+
+logger = logging.getLogger(__name__)
+
+GRACE = 10.0
+"""Seconds past the run time-out during which a lease is still renewed; then its worker hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease to renew; `held_since` is in monotonic seconds."""
+
+    run_id: UUID
+    attempt: int
+    held_since: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Seconds."""
+
+    lease: float
+    heartbeat: float
+    sweep_interval: float
+    run_timeout: float
+
+
+class LeaseKeeper:
+    """The heartbeat and the sweep of one worker.
+
+    `held` says what to renew. `free` tells how many expired runs this worker may take, `adopt`
+    receives those it took and `announce` the ones that nobody may try again. All of them are
+    called on the keeper's thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker: str,
+        times: LeaseTimes,
+        max_attempts: int,
+        held: Callable[[], Sequence[Lease]],
+        free: Callable[[], int],
+        adopt: Callable[[Claimed], None],
+        announce: Callable[[Ended], None],
+    ) -> None:
+        self._worker = worker
+        self._times = times
+        self._lease = timedelta(seconds=times.lease)
+        self._max_attempts = max_attempts
+        self._held = held
+        self._free = free
+        self._adopt = adopt
+        self._announce = announce
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="koda-lease", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def sweep_soon(self) -> None:
+        """There may be something to take over."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        beat_at = time.monotonic() + self._times.heartbeat
+        while not self._stop.is_set():
+            due = min(self._times.sweep_interval, beat_at - time.monotonic())
+            self._wake.wait(max(0.0, due))
+            self._wake.clear()
+            try:
+                if time.monotonic() >= beat_at:
+                    beat_at = time.monotonic() + self._times.heartbeat
+                    self.beat()
+                if not self._stop.is_set():
+                    self.sweep()
+            except Exception as error:
+                logger.warning("leases of %s not looked after: %s", self._worker, error)
+                connection.close()
+                self._stop.wait(0.5)
+        connection.close()
+
+    def beat(self) -> None:
+        """Renew what is held, but nothing whose try should have timed out long ago."""
+        oldest = time.monotonic() - self._times.run_timeout - GRACE
+        healthy = [(held.run_id, held.attempt) for held in self._held() if held.held_since > oldest]
+        if healthy:
+            Run.objects.renew(healthy, lease=self._lease)
+
+    def sweep(self) -> None:
+        """Take over or end the runs whose lease is over, one in a transaction."""
+        for run in Run.objects.expired().order_by("lease_expires_at")[:100]:
+            if run.tries >= self._max_attempts and not run.is_handed_back:
+                self._give_up(run)
+            elif self._free() > 0:
+                self._take(run)
+
+    def _take(self, run: Run) -> None:
+        claimed = Run.objects.take_over(run.pk, worker=self._worker, lease=self._lease)
+        if claimed is None:
+            return
+        logger.warning(
+            "run %s: taken over from %s (attempt %d, try %d, worker %s)",
+            run.pk,
+            run.claimed_by or "nobody",
+            claimed.run.attempt,
+            claimed.run.tries,
+            self._worker,
+        )
+        self._adopt(claimed)
+
+    def _give_up(self, run: Run) -> None:
+        ended = Run.objects.fail_expired(
+            run.pk,
+            code="worker_lost",
+            message=f"The worker was lost {run.tries} times.",
+        )
+        if ended is not None:
+            logger.error("run %s: given up after %d tries", run.pk, run.tries)
+            self._announce(ended)

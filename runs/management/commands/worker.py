@@ -1,0 +1,56 @@
+"""manage.py worker"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from runs import conf, ports
+from runs.agents.registry import AgentConfigError, load_agents
+from runs.worker import Worker, worker_name
+
+
+class Command(BaseCommand):
+    help = "Generate answers until told to stop. SIGTERM lets running ones finish first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--concurrency", type=int, help="runs at once")
+        parser.add_argument("--name", help="how logs and the admin call this worker")
+
+    def handle(self, *, concurrency: int | None, name: str | None, **options: Any) -> None:  # noqa: ANN401
+        if concurrency is not None and concurrency < 1:
+            raise CommandError("--concurrency must be at least 1")
+        try:
+            agents = load_agents(conf.get().agents)
+        except AgentConfigError as error:
+            raise CommandError(str(error)) from None
+        if settings.CHANNEL_LAYERS["default"]["BACKEND"].endswith("InMemoryChannelLayer"):
+            self.stderr.write(
+                "Without REDIS_URL nothing reaches the gateway directly: answers appear at the "
+                f"speed of its sweep ({conf.get().sweep_interval:g} s)."
+            )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(
+                work(
+                    lambda: Worker(
+                        name=worker_name(name),
+                        agents=agents,
+                        port=ports.port(),
+                        settings=conf.get(),
+                        concurrency=concurrency,
+                    )
+                )
+            )
+
+
+async def work(make: Callable[[], Worker]) -> None:
+    """Run a worker until SIGINT or SIGTERM."""
+    worker = make()
+    loop = asyncio.get_running_loop()
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sig, worker.stop)
+    await worker.run()

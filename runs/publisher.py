@@ -1,0 +1,55 @@
+"""Publishing as a task of its own: bounded, late at worst, never an error of the run."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from runs.events import StoredEvent
+from runs.ports import Publish
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED = 1000
+"""Stretches of stored events that may wait to be published; further ones are dropped."""
+
+TIMEOUT = 2.0
+"""Seconds that one publish may take."""
+
+
+class Publisher:
+    """Hands stored events to the channel layer. What it drops, watchers read from the log."""
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+        self._queue: asyncio.Queue[tuple[UUID, Sequence[StoredEvent]]] = asyncio.Queue(MAX_QUEUED)
+        self.dropped = 0
+        """Events that were not published, since the start."""
+
+    def show(self, run_id: UUID, stored: Sequence[StoredEvent]) -> None:
+        """Publish soon; returns at once."""
+        try:
+            self._queue.put_nowait((run_id, stored))
+        except asyncio.QueueFull:
+            self.dropped += len(stored)
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        while True:
+            run_id, stored = await self._queue.get()
+            batch = {run_id: list(stored)}
+            while not self._queue.empty():
+                run_id, stored = self._queue.get_nowait()
+                batch.setdefault(run_id, []).extend(stored)
+            try:
+                await asyncio.wait_for(self._publish(batch), TIMEOUT)
+            except Exception as error:
+                lost = sum(map(len, batch.values()))
+                self.dropped += lost
+                logger.warning("%d events not published: %s", lost, error or type(error).__name__)
+
+    async def drain(self, timeout: float) -> None:
+        """Give what is queued up to `timeout` seconds to leave."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        while not self._queue.empty() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)

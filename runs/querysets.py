@@ -1,0 +1,103 @@
+"""Reading the tables: the questions that the rest of the code asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+from runs import states
+from runs.events import Event, StoredEvent
+from runs.sanitize import clean_text
+from runs.states import Status
+
+if TYPE_CHECKING:
+    from runs.models import Conversation, Message
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def owned_by(self, owner: Owner) -> ConversationQuerySet:
+        return self.filter(owner.condition())
+
+    def search(self, words: str) -> ConversationQuerySet:
+        """Conversations whose title, messages or answers contain `words`; all for none."""
+        words = clean_text(words).strip()
+        if not words:
+            return self.all()
+        said = self.model.objects.filter(
+            Q(runs__inputs__text__icontains=words) | Q(runs__output__icontains=words)
+        )
+        return self.filter(Q(title__icontains=words) | Q(pk__in=said.values("pk")))
+
+    def lock(self, conversation_id: UUID) -> Conversation:
+        """The row, locked until the transaction ends. Raises Conversation.DoesNotExist.
+
+        NO KEY: rows that refer to the conversation can still be inserted meanwhile.
+        """
+        return self.select_for_update(no_key=True).get(pk=conversation_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose conversations: a user's, or those of a visitor's browser session."""
+
+    user: AbstractBaseUser | None = None
+    visitor_key: str = ""
+
+    def condition(self, prefix: str = "") -> Q:
+        if self.user is not None:
+            return Q(**{f"{prefix}owner": self.user})
+        if self.visitor_key:
+            return Q(**{f"{prefix}visitor_key": self.visitor_key})
+        return Q(pk__in=[])
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    def log(self, run_id: UUID, *, start: int = 0, limit: int | None = None) -> list[StoredEvent]:
+        """The run's events from number `start` on, at most `limit`, in order."""
+        rows = (
+            self.filter(run_id=run_id, seq__gte=start)
+            .order_by("seq")
+            .values_list("seq", "type", "data")
+        )
+        return [StoredEvent(*row) for row in (rows if limit is None else rows[:limit])]
+
+    def add(self, run_id: UUID, seq: int, new: Sequence[Event]) -> list[StoredEvent]:
+        """Insert `new` as numbers seq, seq + 1 … The caller has moved `next_seq` already."""
+        stored = [StoredEvent(seq + i, event.type, event.data) for i, event in enumerate(new)]
+        self.bulk_create(self.rows(run_id, stored))
+        return stored
+
+    def rows(self, run_id: UUID, stored: Sequence[StoredEvent]) -> list[Message]:
+        return [
+            self.model(run_id=run_id, seq=event.seq, type=event.type, data=event.data)
+            for event in stored
+        ]
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def owned_by(self, owner: Owner) -> RunQuerySet:
+        return self.filter(owner.condition("conversation__"))
+
+    def active(self) -> RunQuerySet:
+        return self.filter(status__in=states.ACTIVE)
+
+    def open(self) -> RunQuerySet:
+        return self.filter(status__in=states.OPEN)
+
+    def claimable(self) -> RunQuerySet:
+        """Pending runs whose conversation has neither an active run nor an earlier pending one."""
+        before = self.model.objects.filter(conversation=OuterRef("conversation")).filter(
+            Q(status__in=states.ACTIVE) | Q(status=Status.PENDING, turn__lt=OuterRef("turn"))
+        )
+        return self.filter(~Exists(before), status=Status.PENDING).order_by("created_at", "id")
+
+    def expired(self) -> RunQuerySet:
+        """Active runs whose lease has run out, by the database's clock."""
+        return self.active().filter(lease_expires_at__lt=Now())

@@ -1,0 +1,208 @@
+"""What views, admin and your own Django code may do to runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from runs import conf, marks, ports
+from runs.agents.registry import agent_paths
+from runs.errors import ConversationBusy, InvalidText, KeyReused, NotFound, UnknownAgent
+from runs.models import Conversation, Message, Run, RunInput
+from runs.querysets import Owner
+from runs.sanitize import clean_text
+from runs.transactions import write_transaction
+from runs.writes import Ended
+
+logger = logging.getLogger(__name__)
+
+
+class OnBusy(StrEnum):
+    """What a message does while a run of its conversation is open."""
+
+    MERGE = "merge"
+    QUEUE = "queue"
+    INTERRUPT = "interrupt"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Where a message went. `merged` is how, `position` its place among the run's inputs."""
+
+    run: Run
+    merged: bool
+    position: int
+
+
+def create_conversation(
+    owner: Owner, *, agent: str | None = None, title: str = "", external_id: str | None = None
+) -> Conversation:
+    """A new, empty conversation. Raises UnknownAgent."""
+    if agent:
+        _check_agent(agent)
+    conversation = Conversation.objects.create(
+        owner_id=None if owner.user is None else owner.user.pk,
+        visitor_key=owner.visitor_key,
+        agent=agent or "",
+        title=clean_text(title),
+        external_id=external_id,
+    )
+    conversation.refresh_from_db()
+    return conversation
+
+
+def rename(conversation_id: UUID, title: str) -> Conversation:
+    """Give a conversation another title. Raises NotFound."""
+    Conversation.objects.filter(pk=conversation_id).update(title=clean_text(title))
+    try:
+        return Conversation.objects.get(pk=conversation_id)
+    except Conversation.DoesNotExist:
+        raise NotFound("no such conversation") from None
+
+
+def _check_agent(name: str) -> None:
+    if name not in agent_paths(conf.get().agents):
+        raise UnknownAgent(f"no agent is called {name!r}")
+
+
+def submit(
+    conversation: Conversation,
+    text: str,
+    *,
+    on_busy: OnBusy | str = OnBusy.MERGE,
+    key: str | None = None,
+    agent: str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Submitted:
+    """Answer a message: in the run in progress if it may join it, else in a new run.
+
+    `key` makes the call idempotent: the same key and message give the first answer again.
+    Raises InvalidText, UnknownAgent, ConversationBusy (on_busy=reject), KeyReused and NotFound.
+    """
+    text = check_text(text)
+    on_busy = OnBusy(on_busy)
+    if agent:
+        _check_agent(agent)
+    message = {"text": text, "on_busy": on_busy, "agent": agent, "metadata": metadata}
+    body_hash = hashlib.sha256(json.dumps(message, sort_keys=True).encode()).hexdigest()
+    with write_transaction():
+        try:
+            locked = Conversation.objects.lock(conversation.pk)
+        except Conversation.DoesNotExist:
+            raise NotFound("no such conversation") from None
+        if key is not None and (before := _answered(locked, key, body_hash)):
+            return before
+        newest = locked.runs.order_by("-turn").first()
+        if on_busy is OnBusy.REJECT and locked.runs.open().exists():
+            raise ConversationBusy("a run of this conversation is still open")
+        if on_busy is OnBusy.INTERRUPT:
+            for run in locked.runs.open().order_by("-turn"):
+                _announce(Run.objects.cancel(run.pk, reason="superseded"))
+        new_input = RunInput(conversation=locked, text=text, key=key, body_hash=body_hash)
+        if on_busy is OnBusy.MERGE and newest and (joined := _join(newest, new_input)):
+            return joined
+        return _start(locked, new_input, newest=newest, agent=agent, metadata=metadata or {})
+
+
+def check_text(text: str) -> str:
+    """The text as it is stored. Raises InvalidText for an empty or a too long one."""
+    text = clean_text(text)
+    longest = conf.get().max_text
+    if not text.strip():
+        raise InvalidText("the text is empty")
+    if len(text) > longest:
+        raise InvalidText(f"the text has {len(text)} characters; {longest} is the limit")
+    return text
+
+
+def _answered(conversation: Conversation, key: str, body_hash: str) -> Submitted | None:
+    """The answer that this idempotency key got before."""
+    found = RunInput.objects.filter(conversation=conversation, key=key).select_related("run")
+    before = found.first()
+    if before is None:
+        return None
+    if before.body_hash != body_hash:
+        raise KeyReused("this Idempotency-Key came with another message before")
+    return Submitted(before.run, merged=before.position > 0, position=before.position)
+
+
+def _join(newest: Run, new_input: RunInput) -> Submitted | None:
+    position = Run.objects.add_input(newest.pk, window=conf.get().merge_window_delta)
+    if position is None:
+        return None
+    new_input.run, new_input.position = newest, position
+    new_input.save(force_insert=True)
+    transaction.on_commit(partial(marks.set_mark, newest.pk, position + 1))
+    newest.refresh_from_db()
+    logger.info("run %s: input %d merged", newest.pk, position)
+    return Submitted(newest, merged=True, position=position)
+
+
+def _start(
+    conversation: Conversation,
+    new_input: RunInput,
+    *,
+    newest: Run | None,
+    agent: str | None,
+    metadata: dict[str, Any],
+) -> Submitted:
+    run = Run.objects.create(
+        conversation=conversation,
+        turn=newest.turn + 1 if newest else 1,
+        agent=agent or conversation.agent or conf.get().default_agent,
+        metadata=metadata,
+        input_count=1,
+    )
+    new_input.run, new_input.position = run, 0
+    new_input.save(force_insert=True)
+    if not conversation.title:
+        title = " ".join(new_input.text.split())[:80]
+        Conversation.objects.filter(pk=conversation.pk).update(title=title)
+    transaction.on_commit(ports.port().nudge_soon)
+    run.refresh_from_db()
+    logger.info("run %s: created, conversation %s turn %d", run.pk, conversation.pk, run.turn)
+    return Submitted(run, merged=False, position=0)
+
+
+def cancel(run_id: UUID, *, reason: str = "user") -> Run:
+    """Stop a run. A finished one comes back as it is. Raises NotFound."""
+    try:
+        with write_transaction():
+            ended = Run.objects.cancel(run_id, reason=reason)
+            _announce(ended)
+    except Run.DoesNotExist:
+        raise NotFound("no such run") from None
+    return ended.run
+
+
+def delete(conversation_id: UUID) -> None:
+    """Delete a conversation with all its runs, whatever they are doing. Raises NotFound."""
+    with write_transaction():
+        try:
+            conversation = Conversation.objects.lock(conversation_id)
+        except Conversation.DoesNotExist:
+            raise NotFound("no such conversation") from None
+        runs = list(conversation.runs.select_for_update().values_list("pk", flat=True))
+        Message.objects.filter(run_id__in=runs).delete()
+        conversation.delete()
+        for run_id in runs:
+            transaction.on_commit(partial(ports.port().deleted_soon, run_id))
+
+
+def _announce(ended: Ended) -> None:
+    """Tell watchers and workers, once it is true. A freed conversation may have work waiting."""
+    if not ended.published:
+        return
+    logger.info("run %s: %s (%s)", ended.run.pk, ended.run.status, ended.run.finish_reason)
+    port = ports.port()
+    transaction.on_commit(partial(port.publish_soon, {ended.run.pk: ended.published}))
+    transaction.on_commit(port.nudge_soon)

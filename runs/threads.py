@@ -1,0 +1,49 @@
+"""The visible seam between asyncio and the synchronous database code."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.db import connection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DatabaseThreads:
+    """A few threads for database work, each with a connection of its own.
+
+    `keep` leaves the connection open between calls, for a process that writes all the time;
+    without it every call gives its connection back. After an error it is always given back, so
+    that the next call finds a healthy one.
+    """
+
+    def __init__(self, name: str, *, threads: int, keep: bool) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._keep = keep
+
+    async def __call__(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run `work` on one of the threads; its exceptions come back."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, partial(self._run, work, args, kwargs))
+
+    def _run(
+        self, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> R:
+        try:
+            result = work(*args, **kwargs)
+        except BaseException:
+            connection.close()
+            raise
+        if not self._keep:
+            connection.close()
+        return result
+
+    def close(self) -> None:
+        """Let running work end and close the connections; nothing may be asked afterwards."""
+        threads = list(self._executor._threads)  # noqa: SLF001
+        for _ in threads:
+            self._executor.submit(connection.close)
+        self._executor.shutdown(wait=True)

@@ -1,0 +1,342 @@
+"""The worker: claims runs, drives several at once, and lets them go in good order.
+
+Each side task is small and has a name; one of them dying stops the worker loudly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from django.db import InterfaceError, OperationalError
+
+from runs import marks
+from runs.agents import Turn
+from runs.agents.registry import LoadedAgent
+from runs.conf import KodaSettings
+from runs.emitter import Emitter, RunLog
+from runs.errors import KodaError
+from runs.events import Data
+from runs.history import history_before, inputs_of
+from runs.lease import Lease, LeaseKeeper, LeaseTimes
+from runs.models import Run
+from runs.ports import Port
+from runs.publisher import Publisher
+from runs.states import ACTIVE, Status
+from runs.threads import DatabaseThreads
+from runs.turn import Failure, Held, Interrupt, Limits, TurnDriver
+from runs.writes import Claimed, Ended
+
+logger = logging.getLogger(__name__)
+
+POLL = 1.0
+"""Seconds between looks for pending runs, give or take half: what a lost nudge costs."""
+
+WATCH = 1.0
+"""Seconds between looks at the held runs: what a silent agent's cancel or correction costs."""
+
+GLANCE = 0.04
+"""Seconds between looks at the rerun marks while text flows."""
+
+T = TypeVar("T")
+
+
+def worker_name(name: str | None = None) -> str:
+    """Unique for every start, so that a restarted worker is not taken for the one that died."""
+    return f"{name or socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
+
+
+def load_turn(run: Run) -> Turn:
+    """What the agent is given. Reads the inputs last: one that comes later is a correction."""
+    history = history_before(run)
+    owner = run.conversation.owner
+    return Turn(
+        run_id=str(run.pk),
+        attempt=run.attempt,
+        inputs=inputs_of(run),
+        history=history,
+        user=owner,
+        metadata=run.metadata,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the database says of a held run."""
+
+    attempt: int
+    status: str
+    input_count: int
+
+
+def observe(run_ids: list[UUID]) -> dict[UUID, Observed]:
+    rows = Run.objects.filter(pk__in=run_ids).values_list("pk", "attempt", "status", "input_count")
+    return {pk: Observed(attempt, status, inputs) for pk, attempt, status, inputs in rows}
+
+
+class Worker:
+    """Drives up to `concurrency` runs at once until told to stop."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        agents: Mapping[str, LoadedAgent],
+        port: Port,
+        settings: KodaSettings,
+        concurrency: int | None = None,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._port = port
+        self._concurrency = concurrency or settings.worker_concurrency
+        self._lease = settings.lease_delta
+        self._held: dict[UUID, Held] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._writes = DatabaseThreads("koda-write", threads=1, keep=True)
+        self._reads = DatabaseThreads("koda-read", threads=2, keep=True)
+        self._publisher = Publisher(port.publish)
+        self._emitter = Emitter(
+            write=lambda batch: self._writes(Run.objects.append, batch, lease=self._lease),
+            show=self._publisher.show,
+            flush_fragments=settings.flush_fragments,
+            flush_interval=settings.flush_interval,
+        )
+        self._driver = TurnDriver(
+            emitter=self._emitter,
+            agents=agents,
+            load=lambda run: self._patiently(lambda: self._reads(load_turn, run)),
+            release=self._release,
+            abandon=self._abandon,
+            limits=Limits(settings.run_timeout, settings.idle_timeout, settings.max_attempts),
+        )
+
+    # Life -----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Take nothing new; let what runs finish for DRAIN_TIMEOUT, then hand it back."""
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until stopped. Raises what killed a side task."""
+        loop = asyncio.get_running_loop()
+        keeper = self._lease_keeper(loop)
+        keeper.start()
+        logger.info("worker %s: up to %d runs at once", self.name, self._concurrency)
+        try:
+            async with asyncio.TaskGroup() as group:
+                side = [
+                    group.create_task(work, name=name)
+                    for name, work in (
+                        ("emitter", self._emitter.run()),
+                        ("publisher", self._publisher.run()),
+                        ("nudges", self._port.listen(lambda: self._nudged(keeper))),
+                        ("watch", self._watch()),
+                        ("glance", self._glance()),
+                    )
+                ]
+                await self._claim_until_stopped()
+                await self._drain()
+                await self._publisher.drain(timeout=1.0)
+                for task in side:
+                    task.cancel()
+        finally:
+            await asyncio.to_thread(keeper.stop)
+            self._reads.close()
+            self._writes.close()
+            logger.info("worker %s: stopped", self.name)
+
+    def _lease_keeper(self, loop: asyncio.AbstractEventLoop) -> LeaseKeeper:
+        settings = self._settings
+        return LeaseKeeper(
+            worker=self.name,
+            times=LeaseTimes(
+                settings.lease, settings.heartbeat, settings.sweep_interval, settings.run_timeout
+            ),
+            max_attempts=settings.max_attempts,
+            held=lambda: [
+                Lease(held.run.pk, held.run.attempt, held.started)
+                for held in list(self._held.values())
+            ],
+            free=lambda: 0 if self._stopping.is_set() else self._free(),
+            adopt=lambda claimed: _call(loop, self._adopt, claimed),
+            announce=lambda ended: _call(loop, self._announce, ended),
+        )
+
+    def _nudged(self, keeper: LeaseKeeper) -> None:
+        self._wake.set()
+        keeper.sweep_soon()
+
+    def _free(self) -> int:
+        return self._concurrency - len(self._held)
+
+    # Claiming -------------------------------------------------------------------------------
+
+    async def _claim_until_stopped(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            if self._free() > 0 and await self._claim_one():
+                continue
+            await _wait(self._wake, POLL * random.uniform(0.5, 1.5))  # noqa: S311
+
+    async def _claim_one(self) -> bool:
+        """Claim a run and start it. False when there is none."""
+        claimed = await self._patiently(
+            lambda: self._reads(Run.objects.claim, worker=self.name, lease=self._lease)
+        )
+        if claimed is None:
+            return False
+        logger.info(
+            "run %s: claimed (conversation %s, attempt %d, worker %s)",
+            claimed.run.pk,
+            claimed.run.conversation_id,
+            claimed.run.attempt,
+            self.name,
+        )
+        self._adopt(claimed)
+        return True
+
+    def _adopt(self, claimed: Claimed) -> None:
+        run = claimed.run
+        held = Held(
+            run=run,
+            log=RunLog(
+                run_id=run.pk,
+                attempt=run.attempt,
+                worker=self.name,
+                seq=run.next_seq,
+                streaming=run.status == Status.STREAMING,
+                on_refused=lambda error: self._refused(run.pk, error),
+            ),
+            started=time.monotonic(),
+        )
+        self._held[run.pk] = held
+        self._publisher.show(run.pk, claimed.published)
+        task = asyncio.create_task(self._drive(held), name=f"run-{run.pk}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drive(self, held: Held) -> None:
+        try:
+            await self._driver.drive(held)
+        finally:
+            if self._held.get(held.run.pk) is held:
+                del self._held[held.run.pk]
+            self._wake.set()
+
+    def _refused(self, run_id: UUID, error: KodaError) -> None:
+        if held := self._held.get(run_id):
+            held.interrupt(Interrupt.LOST)
+
+    # Watching -------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Look at the held runs once a second: a silent agent writes nothing that could fail."""
+        while True:
+            await asyncio.sleep(WATCH)
+            held = dict(self._held)
+            if not held:
+                continue
+            try:
+                seen = await self._reads(observe, list(held))
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("held runs not looked at: %s", error)
+                continue
+            for run_id, mine in held.items():
+                self._compare(mine, seen.get(run_id))
+
+    def _compare(self, held: Held, seen: Observed | None) -> None:
+        if seen is None or seen.attempt != held.run.attempt or seen.status not in ACTIVE:
+            held.interrupt(Interrupt.LOST)
+        else:
+            held.hear_of_inputs(seen.input_count)
+
+    async def _glance(self) -> None:
+        """Look at the rerun marks between fragments, for all runs at once."""
+        looked: dict[UUID, int] = {}
+        while True:
+            await asyncio.sleep(GLANCE)
+            flowing = {id: held.log.seq for id, held in self._held.items()}
+            moved = [id for id, seq in flowing.items() if looked.get(id) != seq]
+            looked = flowing
+            if not moved:
+                continue
+            found = await self._reads(marks.read_marks, moved)
+            for run_id, count in found.items():
+                if held := self._held.get(run_id):
+                    held.hear_of_inputs(count)
+
+    # Letting go -----------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        if not self._tasks:
+            return
+        logger.info("worker %s: draining %d runs", self.name, len(self._tasks))
+        await asyncio.wait(self._tasks, timeout=self._settings.drain_timeout)
+        for held in list(self._held.values()):
+            held.interrupt(Interrupt.RELEASE)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5.0)
+
+    async def _release(self, run: Run, backoff: float, error: Data | None) -> None:
+        released = await self._patiently(
+            lambda: self._writes(
+                Run.objects.release,
+                run.pk,
+                attempt=run.attempt,
+                backoff=timedelta(seconds=backoff),
+                error=error,
+            )
+        )
+        if released:
+            logger.info("run %s: let go (attempt %d, worker %s)", run.pk, run.attempt, self.name)
+            asyncio.get_running_loop().call_later(backoff, self._port.nudge_soon)
+
+    async def _abandon(self, run: Run, failure: Failure) -> None:
+        ended = await self._patiently(
+            lambda: self._writes(
+                Run.objects.fail, run.pk, code=failure.code, message=failure.message
+            )
+        )
+        self._announce(ended)
+
+    def _announce(self, ended: Ended) -> None:
+        if ended.published:
+            self._publisher.show(ended.run.pk, ended.published)
+        self._wake.set()
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do database work, again and again while the database is away."""
+        delay = 0.1
+        while True:
+            try:
+                return await work()
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("database away, trying again: %s", error)
+                await asyncio.sleep(delay)
+                delay = min(1.0, delay * 2)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[T], None], argument: T) -> None:
+    """Hand something from another thread to the loop; too late is no error."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, argument)
+
+
+async def _wait(event: asyncio.Event, timeout: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), timeout)
+    except TimeoutError:
+        return

@@ -1,0 +1,52 @@
+"""The recommended server: uvicorn, with the one thing added that streams need at shutdown."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from streaming.runtime import gateway
+
+GRACE = 3
+"""Seconds that requests have to end after the streams were told to."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn waits for open streams for ever; here they are told to end first."""
+
+    def end(self) -> None:
+        """End streams politely, then the server. Call on its event loop."""
+        gateway().hub.drain()
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM end the server; the process then exits as its command says."""
+        loop = asyncio.get_running_loop()
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(sig, self.end)
+        try:
+            yield
+        finally:
+            for sig in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(sig)
+
+
+def make_server(application: str, *, host: str, port: int) -> Server:
+    """A server for this dotted application path. Port 0 takes a free one."""
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE,
+        server_header=False,
+    )
+    return Server(config)
