@@ -33,7 +33,7 @@ test-js: ## Test the page's script with Node
 		echo '== node: the page'"'"'s script'; \
 		node --test $(or $(wildcard tests/js/*.test.mjs),$(error No tests/js/*.test.mjs)); \
 	else \
-		echo '== skipped: the page'"'"'s script is tested with Node: apt-get install nodejs'; \
+		echo '== left out for want of Node: the page'"'"'s script (apt-get install nodejs)'; \
 		test "$$CI" != true; \
 	fi
 

@@ -1,6 +1,7 @@
 """The environment, read once: where the database and Redis are, and Django's own switches."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,8 @@ def _sqlite() -> dict[str, Any]:
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL;",
         },
+        # Tests take a file too: threads cannot share a database in memory.
+        "TEST": {"NAME": str(Path(tempfile.gettempdir()) / f"koda-test-{os.getpid()}.sqlite3")},
     }
 
 

@@ -1,6 +1,7 @@
 """Django settings. Everything that varies comes from the environment, through `koda.env`."""
 
 from pathlib import Path
+from typing import Any
 
 from django.core.management.utils import get_random_secret_key
 
@@ -65,14 +66,16 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_TIMEOUTS = {"socket_connect_timeout": 1, "socket_timeout": 1}
 
-if EMBEDDED:
-    CHANNEL_LAYERS = {
+if REDIS_URL is None:
+    CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
             "BACKEND": "channels.layers.InMemoryChannelLayer",
             "CONFIG": {"capacity": 10_000},
         }
     }
-    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    CACHES: dict[str, Any] = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    }
 else:
     CHANNEL_LAYERS = {
         "default": {

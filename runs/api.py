@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +18,12 @@ from runs.querysets import Owner
 
 PAGE = 50
 MAX_EVENTS = 1000
+
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)
+]
+After = Annotated[int, Query(ge=-1, le=2**62)]
+Limit = Annotated[int, Query(ge=1, le=MAX_EVENTS)]
 
 
 class SessionOrVisitor(APIKeyCookie):
@@ -96,7 +102,7 @@ def _conversation(request: HttpRequest, conversation_id: UUID) -> Conversation:
 
 
 def _run(request: HttpRequest, run_id: UUID) -> Run:
-    found = Run.objects.owned_by(_owner(request)).filter(pk=run_id).first()
+    found: Run | None = Run.objects.owned_by(_owner(request)).filter(pk=run_id).first()
     if found is None:
         raise errors.NotFound("There is no such object.")
     return found
@@ -168,7 +174,7 @@ def send_message(
     request: HttpRequest,
     conversation_id: UUID,
     body: schemas.NewMessage,
-    idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=255),
+    idempotency_key: IdempotencyKey = None,
 ) -> Status[dict[str, Any]]:
     """Ask. 201: a new run answers; 200: the message joined the run in progress."""
     submitted = services.submit(
@@ -198,8 +204,8 @@ def get_run(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
 def get_events(
     request: HttpRequest,
     run_id: UUID,
-    after: int = Query(-1, ge=-1, le=2**62),
-    limit: int = Query(MAX_EVENTS, ge=1, le=MAX_EVENTS),
+    after: After = -1,
+    limit: Limit = MAX_EVENTS,
 ) -> dict[str, Any]:
     """The run's log. `next` is the `after` of the next page, null when there is none yet."""
     run = _run(request, run_id)

@@ -7,7 +7,7 @@ The environment decides (`KODA_LEASE=10`); a Django project that embeds the apps
 
 import os
 from datetime import timedelta
-from typing import Annotated, cast
+from typing import Annotated
 
 from django.conf import settings as django_settings
 from pydantic import Field, ValidationError, field_validator
@@ -70,10 +70,13 @@ class KodaSettings(BaseSettings):
     def _split_agents(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        pairs = [pair.strip() for pair in value.split(",") if pair.strip()]
-        if any(pair.count("=") != 1 for pair in pairs):
-            raise ValueError("expected a comma list of name=dotted.path")
-        return dict(tuple(part.strip() for part in pair.split("=")) for pair in pairs)
+        agents: dict[str, str] = {}
+        for pair in filter(None, map(str.strip, value.split(","))):
+            name, equals, path = (part.strip() for part in pair.partition("="))
+            if not (name and equals and path):
+                raise ValueError("expected a comma list of name=dotted.path")
+            agents[name] = path
+        return agents
 
     @property
     def merge_window_delta(self) -> timedelta:
@@ -112,4 +115,4 @@ def _sentence(error: ValidationError) -> str:
 
 def get() -> KodaSettings:
     """The settings in force."""
-    return cast(KodaSettings, django_settings.KODA)
+    return django_settings.KODA

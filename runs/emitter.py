@@ -84,7 +84,7 @@ def _passes(error: Exception) -> bool:
 
 
 class Emitter:
-    """Writes for all runs of one worker. `write` stores a batch, `show` publishes what it stored."""
+    """Writes for all runs of one worker: `write` stores a batch, `show` publishes it then."""
 
     def __init__(
         self, *, write: Write, show: Show, flush_fragments: int, flush_interval: float
@@ -220,7 +220,7 @@ class Emitter:
                 await asyncio.sleep(delay)
                 delay = min(1.0, delay * 2)
                 continue
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the event at fault is found and named
                 await self._isolate(batch, error)
                 return
             for (log, entry), answer in zip(batch.items(), answers, strict=True):

@@ -96,7 +96,7 @@ class LeaseKeeper:
                     self.beat()
                 if not self._stop.is_set():
                     self.sweep()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a keeper that dies loses every lease
                 logger.warning("leases of %s not looked after: %s", self._worker, error)
                 connection.close()
                 self._stop.wait(0.5)

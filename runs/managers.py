@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BaseRunManager = models.Manager.from_queryset(RunQuerySet)
 
 
-class RunManager(BaseRunManager):
+class RunManager(BaseRunManager["Run"]):
     """The one door for `status`, `next_seq`, `attempt` and the lease."""
 
     def _transition(self, guard: Q, *, to: Status | None, **changes: Any) -> int:  # noqa: ANN401
@@ -222,7 +222,7 @@ class RunManager(BaseRunManager):
             to=None,
             attempt=F("attempt") + 1,
             claimed_by="",
-            lease_expires_at=Now() + backoff,
+            lease_expires_at=Now() + backoff if backoff else Now(),
             error=error,
         )
         return bool(hit)

@@ -19,6 +19,10 @@ Batch = Mapping[UUID, Sequence[StoredEvent]]
 
 
 class Port(Protocol):
+    @property
+    def local(self) -> bool:
+        """Whether all this reaches only the process that it happens in."""
+
     async def publish(self, batch: Batch) -> None:
         """Send stored events to the watchers of their runs. May raise; may be slow."""
 

@@ -38,18 +38,25 @@ class Publisher:
         while True:
             run_id, stored = await self._queue.get()
             batch = {run_id: list(stored)}
+            taken = 1
             while not self._queue.empty():
                 run_id, stored = self._queue.get_nowait()
                 batch.setdefault(run_id, []).extend(stored)
+                taken += 1
             try:
-                await asyncio.wait_for(self._publish(batch), TIMEOUT)
-            except Exception as error:
+                async with asyncio.timeout(TIMEOUT):
+                    await self._publish(batch)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the log has the events
                 lost = sum(map(len, batch.values()))
                 self.dropped += lost
-                logger.warning("%d events not published: %s", lost, error or type(error).__name__)
+                logger.warning("%d events not published: %r", lost, error)
+            for _ in range(taken):
+                self._queue.task_done()
 
-    async def drain(self, timeout: float) -> None:
-        """Give what is queued up to `timeout` seconds to leave."""
-        deadline = asyncio.get_running_loop().time() + timeout
-        while not self._queue.empty() and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.01)
+    async def drain(self, patience: float) -> None:
+        """Give what is queued up to `patience` seconds to leave."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._queue.join()
+        except TimeoutError:
+            logger.warning("not everything could be published before the end")

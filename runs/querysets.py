@@ -18,7 +18,7 @@ from runs.sanitize import clean_text
 from runs.states import Status
 
 if TYPE_CHECKING:
-    from runs.models import Conversation, Message
+    from runs.models import Conversation, Message, Run  # noqa: F401 - named in a base class
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -100,4 +100,4 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def expired(self) -> RunQuerySet:
         """Active runs whose lease has run out, by the database's clock."""
-        return self.active().filter(lease_expires_at__lt=Now())
+        return self.active().filter(lease_expires_at__lte=Now())

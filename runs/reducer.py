@@ -104,7 +104,7 @@ def fold(run_id: str, rows: Iterable[Row]) -> State:
 def to_agent_event(
     run_id: str,
     seq: int,
-    type: str,  # noqa: A002 - the column's name
+    type: str,
     data: Mapping[str, Any],
 ) -> AgentEvent:
     """The event for a row of the log.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Barrier
 from typing import ParamSpec, TypeVar
 
 from django.db import connection
@@ -21,6 +22,7 @@ class DatabaseThreads:
     """
 
     def __init__(self, name: str, *, threads: int, keep: bool) -> None:
+        self._threads = threads
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._keep = keep
 
@@ -43,7 +45,12 @@ class DatabaseThreads:
 
     def close(self) -> None:
         """Let running work end and close the connections; nothing may be asked afterwards."""
-        threads = list(self._executor._threads)  # noqa: SLF001
-        for _ in threads:
-            self._executor.submit(connection.close)
+        together = Barrier(self._threads)  # so that each thread gets one of the closing calls
+
+        def close_connection() -> None:
+            together.wait()
+            connection.close()
+
+        for _ in range(self._threads):
+            self._executor.submit(close_connection)
         self._executor.shutdown(wait=True)

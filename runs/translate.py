@@ -29,15 +29,15 @@ class Translator:
         """The events that this item means; none for an empty text, usage or a finish reason."""
         match item:
             case str():
-                return self._thinking_ended() + _pieces(self._text.feed(item))
+                return [*self._thinking_ended(), *_pieces(self._text.feed(item))]
             case Reasoning(text):
-                return self._text_ended() + _thoughts(self._thought.feed(text))
+                return [*self._text_ended(), *_thoughts(self._thought.feed(text))]
             case ToolStarted():
-                return self._all_ended() + [self._started(item)]
+                return [*self._all_ended(), self._started(item)]
             case ToolCompleted():
-                return self._all_ended() + [self._completed(item)]
+                return [*self._all_ended(), self._completed(item)]
             case ToolFailed(tool_call_id, error):
-                return self._all_ended() + [self._failed(tool_call_id, error)]
+                return [*self._all_ended(), self._failed(tool_call_id, error)]
             case Usage(input_tokens, output_tokens):
                 self.usage = {"input_tokens": input_tokens, "output_tokens": output_tokens}
             case Finish(reason):
@@ -51,7 +51,7 @@ class Translator:
     def end(self) -> list[Event]:
         """Everything that is still open is closed before the run ends."""
         unanswered = [self._failed(id, "the agent ended without a result") for id in self._open]
-        return self._all_ended() + unanswered
+        return [*self._all_ended(), *unanswered]
 
     def _started(self, item: ToolStarted) -> Event:
         id = clean_text(item.tool_call_id)

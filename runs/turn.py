@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import cast
+from typing import Any, cast
 
 from runs import events
 from runs.agents import AgentError, TransientError, Turn
@@ -227,11 +227,8 @@ class TurnDriver:
         while True:
             silent_until = attempt.heard_at + self._limits.idle_timeout
             patience = max(0.0, min(deadline, silent_until) - loop.time())
-            await asyncio.wait(
-                {task, held.interrupted},
-                timeout=patience,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            waited: set[asyncio.Future[Any]] = {task, held.interrupted}
+            await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if held.interrupted.done() and not (task.done() and held.leaving):
                 return held.interrupted.result()
             if task.done():

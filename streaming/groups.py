@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from channels.layers import get_channel_layer
+from channels.layers import InMemoryChannelLayer, get_channel_layer
 
 from runs.events import StoredEvent
 
@@ -91,12 +91,16 @@ def send_soon(messages: Sequence[tuple[str, Message]]) -> None:
 async def _send_or_log(messages: Sequence[tuple[str, Message]]) -> None:
     try:
         await send(messages)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a nudge may be lost
         logger.warning("%d nudges not sent: %s", len(messages), error)
 
 
 class ChannelPublisher:
     """`runs.ports.Port` over the channel layer."""
+
+    @property
+    def local(self) -> bool:
+        return isinstance(layer(), InMemoryChannelLayer)
 
     async def publish(self, batch: Mapping[UUID, Sequence[StoredEvent]]) -> None:
         await send(_messages(batch))
@@ -116,7 +120,7 @@ class ChannelPublisher:
         while True:
             try:
                 await _listen(on_nudge)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a layer that is down comes back
                 logger.warning("nudges not heard, trying again: %s", error)
                 await asyncio.sleep(1.0)
 

@@ -171,7 +171,7 @@ class Hub:
             try:
                 await self._add(watched.run_id)
                 await groups.send([(groups.run_group(watched.run_id), probe)])
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a layer that is down comes back
                 logger.warning("run %s: not subscribed, trying again: %s", watched.run_id, error)
                 late = True
             try:
@@ -196,7 +196,7 @@ class Hub:
                 return
             try:
                 await groups.layer().group_discard(groups.run_group(run_id), self._channel)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a layer that is down comes back
                 logger.warning("run %s: group not left: %s", run_id, error)
 
     # Receiving ------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Hub:
                     self._channel = await groups.layer().new_channel("koda.gateway")
                     self._listening.set()
                 message = await groups.layer().receive(self._channel)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a layer that is down comes back
                 logger.warning("channel layer not heard, trying again: %s", error)
                 await asyncio.sleep(0.5)
                 continue
@@ -249,7 +249,7 @@ class Hub:
             await asyncio.sleep(self._sweep_interval)
             try:
                 await self.sweep()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a layer that is down comes back
                 logger.warning("watched runs not looked after: %s", error)
 
     async def sweep(self) -> None:
@@ -272,7 +272,7 @@ class Hub:
                     watcher.look(found.next_seq)
 
     def _task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """A task of the hub's own: it must not inherit the context of the request that caused it."""
+        """A task of the hub's own, without the context of the request that caused it."""
         task = asyncio.get_running_loop().create_task(work, name=name, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

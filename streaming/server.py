@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -16,10 +17,20 @@ GRACE = 3
 class Server(uvicorn.Server):
     """uvicorn waits for open streams for ever; here they are told to end first."""
 
+    on_started: Callable[[int], object] | None = None
+    """Called with the port once connections are accepted."""
+
     def end(self) -> None:
         """End streams politely, then the server. Call on its event loop."""
         gateway().hub.drain()
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen to the channel layer before the first client comes: its start takes a moment."""
+        gateway()
+        await super().startup(sockets)
+        if self.started and self.on_started is not None:
+            self.on_started(self.servers[0].sockets[0].getsockname()[1])
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -96,8 +96,8 @@ class OpenAIAgent:
             media_type = response.headers.get("content-type", "event-stream")
         if stream.silent and "event-stream" not in media_type:
             raise PermanentError(
-                f"{endpoint.base_url} answered with {media_type} and not with an event stream: "
-                "is this the base URL of an OpenAI-compatible API (it often ends in /v1)?",
+                f"{endpoint.origin} answered with {media_type} and not with an event stream: "
+                "is OPENAI_BASE_URL that of a compatible API (it often ends in /v1)?",
                 code="not_a_stream",
             )
         for event in stream.close():

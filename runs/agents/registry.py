@@ -80,7 +80,7 @@ def _instantiate(cls: type) -> object:
 def _respond_of(owner: object) -> Agent:
     respond = getattr(owner, "respond", None)
     if respond is None and not callable(owner):
-        raise AgentConfigError(f"a {type(owner).__name__} has no method respond(turn).")
+        raise AgentConfigError(f"its type {type(owner).__name__} has no method respond(turn).")
     if not inspect.isasyncgenfunction(respond):
         what = "this" if respond is None else f"{type(owner).__name__}.respond"
         raise AgentConfigError(

@@ -43,21 +43,16 @@ class Command(BaseCommand):
             ),
         )
         server = make_server("koda.asgi:application", host=host, port=port)
+        server.on_started = lambda port: self.stdout.write(
+            f"Koda is at http://{host}:{port}/  (Ctrl-C stops it)"
+        )
         async with asyncio.TaskGroup() as group:
             working = group.create_task(worker.run(), name="worker")
             working.add_done_callback(lambda _: server.end())
             group.create_task(self._gateway(server, worker), name="gateway")
-            await self._greet(server, host)
 
     async def _gateway(self, server: Server, worker: Worker) -> None:
         try:
             await server.serve()
         finally:
             worker.stop()
-
-    async def _greet(self, server: Server, host: str) -> None:
-        while not server.started and not server.should_exit:
-            await asyncio.sleep(0.02)
-        if server.started:
-            port = server.servers[0].sockets[0].getsockname()[1]
-            self.stdout.write(f"Koda is at http://{host}:{port}/  (Ctrl-C stops it)")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import uvloop
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from runs import conf, ports
@@ -28,7 +27,7 @@ class Command(BaseCommand):
             agents = load_agents(conf.get().agents)
         except AgentConfigError as error:
             raise CommandError(str(error)) from None
-        if settings.CHANNEL_LAYERS["default"]["BACKEND"].endswith("InMemoryChannelLayer"):
+        if ports.port().local:
             self.stderr.write(
                 "Without REDIS_URL nothing reaches the gateway directly: answers appear at the "
                 f"speed of its sweep ({conf.get().sweep_interval:g} s)."

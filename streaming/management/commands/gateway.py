@@ -7,7 +7,7 @@ import uvloop
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from runs import conf
+from runs import conf, ports
 from streaming.server import make_server
 
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *, host: str, port: int, **options: Any) -> None:  # noqa: ANN401
-        if settings.CHANNEL_LAYERS["default"]["BACKEND"].endswith("InMemoryChannelLayer"):
+        if ports.port().local:
             self.stderr.write(
                 "Without REDIS_URL workers cannot nudge this process: answers appear at the "
                 f"speed of the sweep ({conf.get().sweep_interval:g} s)."

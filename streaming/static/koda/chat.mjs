@@ -9,6 +9,10 @@ const MAX_TRIES = 5; // per turn, without one new event
 const MAX_STREAMS = 2; // a browser keeps six connections per host for all its tabs
 const SILENCE = 30_000; // ms; scripts never see pings, so a dead stream looks like a quiet one
 const LOST = 'The connection to this answer is lost. Reload the page to go on.';
+const REFUSALS = {
+  401: 'You are signed out. Sign in and reload the page.',
+  404: 'This conversation does not exist, or it is not yours.',
+};
 
 const $ = (id) => document.getElementById(id);
 const box = $('message');
@@ -39,9 +43,9 @@ async function api(method, path, body, headers) {
   serverAhead = Date.parse(response.headers.get('Date')) - Date.now() || 0;
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const message = answer.detail ?? answer.title ?? `The server answered ${response.status}.`;
-  const signedOut = 'You are signed out. Sign in and reload the page.';
-  throw Object.assign(new Error(response.status === 401 ? signedOut : message), { status: response.status });
+  const { status } = response;
+  const message = REFUSALS[status] ?? answer.detail ?? `The server answered ${status}.`;
+  throw Object.assign(new Error(message), { status });
 }
 
 // --- Drawing ---
@@ -49,7 +53,7 @@ async function api(method, path, body, headers) {
 function statusLine({ status, text, tools, inputs, error, reason }) {
   if (status === 'completed') return text ? '' : 'The answer is empty.';
   if (status === 'failed') return `Failed: ${error?.message ?? 'no reason given'}`;
-  if (status === 'cancelled') return reason ? `Stopped: ${reason}` : 'Stopped.';
+  if (status === 'cancelled') return reason === 'user' ? 'Stopped by the user.' : `Stopped: ${reason}`;
   if (status === 'idle') return 'Waiting…';
   if (Object.values(tools).some((tool) => tool.status === 'running')) return 'Looking something up…';
   if (text) return '';
@@ -192,9 +196,15 @@ async function load() {
   const { turns: rows, merge_window_ms, problem } = await api('GET', `/api/conversations/${conversation}`)
     .catch((caught) => ({ problem: caught }));
   if (current !== lastLoad) return;
-  say(problem?.message ?? '');
-  if (problem?.status < 500) return turns.forEach(close);
-  if (problem) return loadIn(3000);
+  if (problem?.status < 500) {
+    turns.forEach(close);
+    return say(problem.message);
+  }
+  if (problem) {
+    loadIn(3000);
+    return say(`${problem.message} Trying again…`);
+  }
+  say('');
   mergeWindow = merge_window_ms;
   turns.forEach((turn) => rows.some((row) => row.run_id === turn.id) || drop(turn));
   rows.forEach(adopt);

@@ -1,0 +1,261 @@
+"""The real commands as processes, each system on a fresh database of its own.
+
+    pytest_plugins = ["tests.live"]
+
+    async def test_something(live): ...  # one running system for the whole session
+    async def test_another(launch):
+        system = launch(KODA_PING_INTERVAL="0.2")  # a system of the test's own
+
+Without DATABASE_URL and REDIS_URL a system is one `manage.py serve` on SQLite; with them (see
+`tests.services`) it is a gateway and a worker on Postgres and Redis. `launch(split=…)` asks for
+the other shape: gateway and worker apart on SQLite, or one process on the services. What the
+processes logged is shown with a test that fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+
+from tests.live_client import Visitor
+from tests.live_databases import ROOT, Databases
+from tests.servers import HOST, free_port
+from tests.waiting import wait_until
+
+AGENTS = ("words", "rounds", "patient", "silent", "failing", "hostile")
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 30.0
+LOG_LINES = 40
+
+
+class Program:
+    """One of the project's commands, with its log in a file."""
+
+    def __init__(
+        self, name: str, *arguments: str, environment: dict[str, str], log: Path, port: int = 0
+    ) -> None:
+        self.name = name
+        self.port = port
+        self._arguments = arguments
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Return once it is at work; a gateway comes back on the port it had."""
+        with self._log.open("ab") as log:
+            begun = log.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, "manage.py", *self._arguments],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(lambda: self._is_up(begun), f"the start of {self.name}", timeout=START_TIMEOUT)
+
+    def _is_up(self, begun: int) -> bool:
+        assert not self.ended(), f"{self.name} ended with {self.code}:\n{self.tail()}"
+        if not self.port:
+            return b"runs at once" in self._log.read_bytes()[begun:]
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/readyz").status_code == 200
+        return False
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; minus the signal's number if one ended it; None while it lives."""
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.poll()
+
+    def ended(self) -> bool:
+        return self.code is not None
+
+    def reachable(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
+            return True
+        return False
+
+    def terminate(self) -> None:
+        """Ask it to end, as a deploy does. Returns at once."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a failing machine would."""
+        os.kill(self.pid, signal.SIGKILL)
+        wait_until(self.ended, f"the death of {self.name}")
+
+    def stop(self) -> None:
+        """End it, whatever state it is in."""
+        if self._process is None or self.ended():
+            return
+        self.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def tail(self) -> str:
+        return "\n".join(self.log().splitlines()[-LOG_LINES:])
+
+
+class System:
+    """A gateway and a worker, in one process or apart, and the database that they share."""
+
+    def __init__(self, databases: Databases, directory: Path, environment: dict[str, str]) -> None:
+        self.directory = directory
+        self.database = databases.create()
+        self.programs: list[Program] = []
+        self._redis_url = databases.redis_url()
+        self._environment = environment
+
+    def start(self, *, split: bool) -> None:
+        if split:
+            self.gateway = self.add_gateway()
+            self.worker = self.add_worker()
+        else:
+            self.gateway = self.worker = self._add_server("serve")
+
+    def add_gateway(self) -> Program:
+        """One more, started, on a port of its own."""
+        return self._add_server("gateway")
+
+    def add_worker(self) -> Program:
+        """One more, started."""
+        return self._add("worker", "worker", port=0)
+
+    def _add_server(self, command: str) -> Program:
+        port = free_port()
+        return self._add(command, command, "--host", HOST, "--port", str(port), port=port)
+
+    def _add(self, command: str, *arguments: str, port: int) -> Program:
+        name = f"{command}-{len(self.programs) + 1}"
+        program = Program(
+            name,
+            *arguments,
+            environment=self._environment_of(name),
+            log=self.directory / f"{name}.log",
+            port=port,
+        )
+        self.programs.append(program)
+        program.start()
+        return program
+
+    def _environment_of(self, name: str) -> dict[str, str]:
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("KODA_", "OPENAI_", "DJANGO_")) and key != "REDIS_URL"
+        }
+        redis = {"REDIS_URL": self._redis_url} if self._redis_url else {}
+        return {
+            **inherited,
+            **redis,
+            "DATABASE_URL": self.database.url,
+            "PGAPPNAME": name,
+            "DJANGO_SECRET_KEY": "a key for tests",
+            "KODA_ALLOW_ANONYMOUS": "1",
+            "KODA_AGENTS": ",".join(f"{agent}=tests.live_agents.{agent}" for agent in AGENTS),
+            "KODA_DRAIN_TIMEOUT": "1",
+            "KODA_WORKER_CONCURRENCY": "60",
+            "KODA_MAX_ACTIVE_RUNS": "1000",
+            "KODA_MESSAGES_PER_MINUTE": "100000",
+            **self._environment,
+        }
+
+    def close(self) -> None:
+        """End all processes and drop the database."""
+        for program in self.programs:
+            program.stop()
+        self.database.close()
+
+    def visitor(self, gateway: Program | None = None) -> Visitor:
+        """A new browser, in front of the first gateway or of the one given."""
+        return Visitor((gateway or self.gateway).url)
+
+    def gate(self) -> Path:
+        """Where a scripted agent waits until the test calls `touch()`."""
+        return self.directory / f"gate-{uuid4().hex}"
+
+    def status(self, run_id: str) -> str:
+        """A run's status, from the database."""
+        sql = "SELECT status FROM koda_runs WHERE id = %s"
+        [(status,)] = self.database.rows(sql, UUID(run_id).hex)
+        return str(status)
+
+
+class Launcher:
+    """Starts systems for one test: `launch(split=True, KODA_LEASE="2")`."""
+
+    def __init__(self, databases: Databases, new_directory: Callable[[str], Path]) -> None:
+        self.systems: list[System] = []
+        self._databases = databases
+        self._new_directory = new_directory
+
+    def __call__(self, *, split: bool | None = None, **environment: str) -> System:
+        """A started system. `split` says whether gateway and worker are processes apart."""
+        system = System(self._databases, self._new_directory("system"), environment)
+        self.systems.append(system)
+        system.start(split=self._databases.services if split is None else split)
+        return system
+
+    def close(self) -> None:
+        for system in self.systems:
+            system.close()
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    with contextlib.closing(Databases(tmp_path_factory.mktemp("databases"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def live(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """The system that tests share; each brings its own visitors."""
+    with contextlib.closing(Launcher(databases, tmp_path_factory.mktemp)) as launcher:
+        yield launcher()
+
+
+@pytest.fixture
+def launch(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    with contextlib.closing(Launcher(databases, tmp_path_factory.mktemp)) as launcher:
+        yield launcher
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure what the processes had to say."""
+    report = yield
+    if report.failed:
+        for used in getattr(item, "funcargs", {}).values():
+            systems = used.systems if isinstance(used, Launcher) else [used]
+            for system in systems:
+                if isinstance(system, System):
+                    report.sections += [(f"log of {p.name}", p.tail()) for p in system.programs]
+    return report
