@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError
 
 from runs.errors import InputGrew, KodaError, Unwritable
 from runs.events import Event, EventType, Fold, StoredEvent, delta
+from runs.facts import fact
 from runs.states import Status
 from runs.writes import Append, Ending
 
@@ -268,13 +269,16 @@ class Emitter:
             self._resolve(log, None)
 
     def _refuse(self, log: RunLog, entry: Append, answer: KodaError) -> None:
-        logger.warning(
-            "late write refused: worker %s, attempt %d, events %d to %d: %s",
-            entry.worker,
-            entry.attempt,
-            entry.seq,
-            entry.seq + len(entry.events) - 1,
-            answer,
+        fact(
+            logger,
+            "late write refused",
+            level=logging.WARNING,
+            run=entry.run_id,
+            attempt=entry.attempt,
+            worker=entry.worker,
+            first=entry.seq,
+            last=entry.seq + len(entry.events) - 1,
+            because=answer,
         )
         log.refused = answer
         self._drop(log)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from runs.facts import fact
 from runs.models import Run
 from runs.writes import Claimed, Ended
 
@@ -121,13 +122,16 @@ class LeaseKeeper:
         claimed = Run.objects.take_over(run.pk, worker=self._worker, lease=self._lease)
         if claimed is None:
             return
-        logger.warning(
-            "run %s: taken over from %s (attempt %d, try %d, worker %s)",
-            run.pk,
-            run.claimed_by or "nobody",
-            claimed.run.attempt,
-            claimed.run.tries,
-            self._worker,
+        fact(
+            logger,
+            "taken over",
+            level=logging.WARNING,
+            run=run.pk,
+            conversation=run.conversation_id,
+            attempt=claimed.run.attempt,
+            worker=self._worker,
+            tries=claimed.run.tries,
+            previous=run.claimed_by or "nobody",
         )
         self._adopt(claimed)
 
@@ -138,5 +142,15 @@ class LeaseKeeper:
             message=f"The worker was lost {run.tries} times.",
         )
         if ended is not None:
-            logger.error("run %s: given up after %d tries", run.pk, run.tries)
+            fact(
+                logger,
+                "given up",
+                level=logging.ERROR,
+                run=run.pk,
+                conversation=run.conversation_id,
+                attempt=run.attempt,
+                worker=self._worker,
+                tries=run.tries,
+                previous=run.claimed_by or "nobody",
+            )
             self._announce(ended)

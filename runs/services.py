@@ -16,6 +16,7 @@ from django.db import transaction
 from runs import conf, marks, ports
 from runs.agents.registry import agent_paths
 from runs.errors import ConversationBusy, InvalidText, KeyReused, NotFound, UnknownAgent
+from runs.facts import RunNames, fact
 from runs.models import Conversation, Message, Run, RunInput
 from runs.querysets import Owner
 from runs.sanitize import clean_text
@@ -143,7 +144,7 @@ def _join(newest: Run, new_input: RunInput) -> Submitted | None:
     new_input.save(force_insert=True)
     transaction.on_commit(partial(marks.set_mark, newest.pk, position + 1))
     newest.refresh_from_db()
-    logger.info("run %s: input %d merged", newest.pk, position)
+    fact(logger, "input merged", **_names(newest), position=position)
     return Submitted(newest, merged=True, position=position)
 
 
@@ -169,7 +170,7 @@ def _start(
         Conversation.objects.filter(pk=conversation.pk).update(title=title)
     transaction.on_commit(ports.port().nudge_soon)
     run.refresh_from_db()
-    logger.info("run %s: created, conversation %s turn %d", run.pk, conversation.pk, run.turn)
+    fact(logger, "created", **_names(run), turn=run.turn)
     return Submitted(run, merged=False, position=0)
 
 
@@ -202,7 +203,16 @@ def _announce(ended: Ended) -> None:
     """Tell watchers and workers, once it is true. A freed conversation may have work waiting."""
     if not ended.published:
         return
-    logger.info("run %s: %s (%s)", ended.run.pk, ended.run.status, ended.run.finish_reason)
+    fact(logger, ended.run.status, **_names(ended.run), reason=ended.run.finish_reason)
     port = ports.port()
     transaction.on_commit(partial(port.publish_soon, {ended.run.pk: ended.published}))
     transaction.on_commit(port.nudge_soon)
+
+
+def _names(run: Run) -> RunNames:
+    return {
+        "run": run.pk,
+        "conversation": run.conversation_id,
+        "attempt": run.attempt,
+        "worker": run.claimed_by,
+    }

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Any, cast
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from logging import WARNING
+from typing import Any
 
 from runs import events
-from runs.agents import AgentError, TransientError, Turn
+from runs.agents import Turn
 from runs.agents.registry import LoadedAgent
-from runs.emitter import Emitter, RunLog
+from runs.attempt import Attempt, Completed, Failure, Outcome
+from runs.emitter import Emitter
 from runs.errors import InputGrew, Unwritable, WriteRefused
 from runs.events import Data, RestartReason
+from runs.facts import fact
+from runs.held import Held, Interrupt
+from runs.lanes import Lanes
 from runs.models import Run
 from runs.sanitize import clean_text
 from runs.states import Status
-from runs.translate import AgentProtocolError, Translator
 from runs.writes import Ending
 
 logger = logging.getLogger(__name__)
@@ -31,81 +34,6 @@ FIRST_BACKOFF = 1.0
 """Seconds before the second try; each further one waits twice as long."""
 
 
-class Interrupt(Enum):
-    """Why a try is stopped from outside."""
-
-    RERUN = auto()
-    LOST = auto()
-    RELEASE = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a try failed."""
-
-    code: str
-    message: str
-    transient: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """The agent came to its end."""
-
-    usage: Data | None
-    finish_reason: str
-
-
-Outcome = Completed | Failure | Interrupt
-
-
-@dataclass(eq=False)
-class Held:
-    """A run that this worker owns."""
-
-    run: Run
-    log: RunLog
-    started: float
-    """Monotonic seconds."""
-    consumed: int = 0
-    """Inputs that the agent has been given."""
-    known_inputs: int = 0
-    """Inputs that the run has, as far as this worker has heard."""
-    interrupted: asyncio.Future[Interrupt] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    def interrupt(self, why: Interrupt) -> None:
-        """Stop the current try. A rerun gives way to the other two; else the first word stands."""
-        if self._interrupted_for(Interrupt.RERUN):
-            self._renew()
-        if not self.interrupted.done():
-            self.interrupted.set_result(why)
-
-    @property
-    def leaving(self) -> bool:
-        """Asked to let the run go; one that has just ended may still be finished instead."""
-        return self._interrupted_for(Interrupt.RELEASE)
-
-    def hear_of_inputs(self, count: int) -> None:
-        """The run has (at least) so many inputs: stop the try if it was given fewer."""
-        self.known_inputs = max(self.known_inputs, count)
-        if self.known_inputs > self.consumed and not self.interrupted.done():
-            self.interrupt(Interrupt.RERUN)
-
-    def consume(self, count: int) -> None:
-        """The next try is given so many inputs, which serves a rerun that asked for them."""
-        self.consumed = count
-        if self._interrupted_for(Interrupt.RERUN) and self.known_inputs <= count:
-            self._renew()
-
-    def _interrupted_for(self, why: Interrupt) -> bool:
-        return self.interrupted.done() and self.interrupted.result() is why
-
-    def _renew(self) -> None:
-        self.interrupted = asyncio.get_running_loop().create_future()
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds, and the number of tries."""
@@ -115,7 +43,6 @@ class Limits:
     max_attempts: int
 
 
-Items = AsyncGenerator[object, None]
 Load = Callable[[Run], Awaitable[Turn]]
 Release = Callable[[Run, float, Data | None], Awaitable[None]]
 Abandon = Callable[[Run, Failure], Awaitable[None]]
@@ -132,6 +59,7 @@ class TurnDriver:
         load: Load,
         release: Release,
         abandon: Abandon,
+        lanes: Lanes,
         limits: Limits,
     ) -> None:
         self._emitter = emitter
@@ -139,6 +67,7 @@ class TurnDriver:
         self._load = load
         self._release = release
         self._abandon = abandon
+        self._lanes = lanes
         self._limits = limits
 
     async def drive(self, held: Held) -> None:
@@ -150,7 +79,7 @@ class TurnDriver:
         except Unwritable as refused:
             await self._abandon(held.run, Failure("unwritable_event", str(refused)))
         except WriteRefused as refused:
-            logger.info("run %s: left to others: %s", held.run.pk, refused)
+            fact(logger, "left to others", **held.names, because=refused)
         except Exception as error:
             logger.exception("run %s: could not be driven", held.run.pk)
             message = f"{type(error).__name__}: {error}"
@@ -165,12 +94,11 @@ class TurnDriver:
         """Void what was said, and say so; the turn to answer now has all the inputs."""
         await self._emitter.discard(held.log)
         turn = await self._begin(held)
-        logger.info(
-            "run %s: rerunning with merged input, continuing from seq %d (attempt %d, worker %s)",
-            held.run.pk,
-            held.log.seq,
-            held.log.attempt,
-            held.log.worker,
+        fact(
+            logger,
+            f"rerunning with merged input, continuing from seq {held.log.seq}",
+            **held.names,
+            inputs=held.consumed,
         )
         for event in held.log.stored.interrupted_tools("interrupted by a correction"):
             await self._emitter.emit(held.log, event)
@@ -206,7 +134,8 @@ class TurnDriver:
         agent = self._agents.get(held.run.agent)
         if agent is None:
             return Failure("unknown_agent", f"No agent is called {held.run.agent!r} here.")
-        attempt = Attempt(self._emitter, held.log)
+        held.started = time.monotonic()
+        attempt = Attempt(self._emitter, held.log, self._lanes)
         task = asyncio.create_task(attempt.run(agent, turn), name=f"agent-{held.run.pk}")
         try:
             return await self._supervise(held, attempt, task)
@@ -216,7 +145,7 @@ class TurnDriver:
                 task.cancel()
                 await asyncio.wait({task}, timeout=STOP_PATIENCE)
             if not task.done():
-                logger.warning("run %s: the agent does not stop; left behind", held.run.pk)
+                fact(logger, "agent does not stop, left behind", level=WARNING, **held.names)
 
     async def _supervise(
         self, held: Held, attempt: Attempt, task: asyncio.Task[Outcome]
@@ -248,14 +177,14 @@ class TurnDriver:
         await self._emitter.finish(
             held.log, event, to=Status.DONE, ending=ending, consumed=held.consumed
         )
-        logger.info("run %s: done (%s)", held.run.pk, completed.finish_reason)
+        fact(logger, "done", **held.names, finish_reason=completed.finish_reason)
 
     async def _fail(self, held: Held, failure: Failure) -> None:
         error = {"code": failure.code, "message": failure.message}
         last = held.run.tries >= self._limits.max_attempts
         if failure.transient and not last:
             backoff = FIRST_BACKOFF * 2 ** (held.run.tries - 1)
-            logger.info("run %s: %s, another try in %g s", held.run.pk, failure.code, backoff)
+            fact(logger, "to be retried", **held.names, code=failure.code, seconds=backoff)
             await self._emitter.discard(held.log)
             await self._release(held.run, backoff, error)
             return
@@ -269,61 +198,4 @@ class TurnDriver:
             ending=Ending("", finish_reason="error", error=error),
             consumed=None if last else held.consumed,
         )
-        logger.info("run %s: failed (%s: %s)", held.run.pk, failure.code, failure.message)
-
-
-class Attempt:
-    """One call of the agent, feeding the log until it is closed."""
-
-    def __init__(self, emitter: Emitter, log: RunLog) -> None:
-        self._emitter = emitter
-        self._log = log
-        self._closed = False
-        self._loop = asyncio.get_running_loop()
-        self._heard_at = self._loop.time()
-        self._storing = False
-
-    @property
-    def heard_at(self) -> float:
-        """When the agent last said something; waiting for the database is not its silence."""
-        return self._loop.time() if self._storing else self._heard_at
-
-    def close(self) -> None:
-        """From now on the agent speaks to nobody."""
-        self._closed = True
-
-    async def run(self, agent: LoadedAgent, turn: Turn) -> Outcome:
-        translator = Translator()
-        try:
-            async with aclosing(cast(Items, agent.respond(turn))) as items:
-                async for item in items:
-                    await self._say(translator.translate(item))
-            await self._say(translator.end())
-        except WriteRefused:
-            return Interrupt.LOST
-        except asyncio.CancelledError:
-            if self._closed:
-                raise
-            return Failure("agent_cancelled", "The agent cancelled itself.")
-        except AgentProtocolError as error:
-            return Failure("agent_protocol", str(error))
-        except AgentError as error:
-            transient = isinstance(error, TransientError)
-            code = error.code or ("transient_error" if transient else "permanent_error")
-            return Failure(clean_text(code), clean_text(error.message), transient)
-        except Exception as error:
-            logger.exception("run %s: the agent raised", self._log.run_id)
-            return Failure("agent_error", clean_text(f"{type(error).__name__}: {error}"))
-        return Completed(translator.usage, translator.finish_reason)
-
-    async def _say(self, said: list[events.Event]) -> None:
-        self._heard_at = self._loop.time()
-        self._storing = True
-        try:
-            for event in said:
-                if self._closed:
-                    raise asyncio.CancelledError
-                await self._emitter.emit(self._log, event)
-        finally:
-            self._storing = False
-            self._heard_at = self._loop.time()
+        fact(logger, "failed", **held.names, code=failure.code, message=failure.message)

@@ -22,18 +22,22 @@ from django.db import InterfaceError, OperationalError
 from runs import marks
 from runs.agents import Turn
 from runs.agents.registry import LoadedAgent
+from runs.attempt import Failure
 from runs.conf import KodaSettings
 from runs.emitter import Emitter, RunLog
 from runs.errors import KodaError
 from runs.events import Data
+from runs.facts import fact
+from runs.held import Held, Interrupt
 from runs.history import history_before, inputs_of
+from runs.lanes import Lanes
 from runs.lease import Lease, LeaseKeeper, LeaseTimes
 from runs.models import Run
 from runs.ports import Port
 from runs.publisher import Publisher
 from runs.states import ACTIVE, Status
 from runs.threads import DatabaseThreads
-from runs.turn import Failure, Held, Interrupt, Limits, TurnDriver
+from runs.turn import Limits, TurnDriver
 from runs.writes import Claimed, Ended
 
 logger = logging.getLogger(__name__)
@@ -43,6 +47,12 @@ POLL = 1.0
 
 WATCH = 1.0
 """Seconds between looks at the held runs: what a silent agent's cancel or correction costs."""
+
+NUDGE_DELAY = 0.05
+"""Seconds after the end of a lease at which workers are told: not before it, by any clock."""
+
+RELEASE_PATIENCE = 5.0
+"""Seconds that handing runs back may take at the end of a drain."""
 
 GLANCE = 0.04
 """Seconds between looks at the rerun marks while text flows."""
@@ -106,6 +116,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._writes = DatabaseThreads("koda-write", threads=1, keep=True)
         self._reads = DatabaseThreads("koda-read", threads=2, keep=True)
+        self._lanes = Lanes()
         self._publisher = Publisher(port.publish)
         self._emitter = Emitter(
             write=lambda batch: self._writes(Run.objects.append, batch, lease=self._lease),
@@ -119,6 +130,7 @@ class Worker:
             load=lambda run: self._patiently(lambda: self._reads(load_turn, run)),
             release=self._release,
             abandon=self._abandon,
+            lanes=self._lanes,
             limits=Limits(settings.run_timeout, settings.idle_timeout, settings.max_attempts),
         )
 
@@ -154,6 +166,7 @@ class Worker:
                     task.cancel()
         finally:
             await asyncio.to_thread(keeper.stop)
+            self._lanes.close()
             self._reads.close()
             self._writes.close()
             logger.info("worker %s: stopped", self.name)
@@ -198,17 +211,11 @@ class Worker:
         )
         if claimed is None:
             return False
-        logger.info(
-            "run %s: claimed (conversation %s, attempt %d, worker %s)",
-            claimed.run.pk,
-            claimed.run.conversation_id,
-            claimed.run.attempt,
-            self.name,
-        )
-        self._adopt(claimed)
+        held = self._adopt(claimed)
+        fact(logger, "claimed", **held.names)
         return True
 
-    def _adopt(self, claimed: Claimed) -> None:
+    def _adopt(self, claimed: Claimed) -> Held:
         run = claimed.run
         held = Held(
             run=run,
@@ -227,6 +234,7 @@ class Worker:
         task = asyncio.create_task(self._drive(held), name=f"run-{run.pk}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return held
 
     async def _drive(self, held: Held) -> None:
         try:
@@ -257,7 +265,8 @@ class Worker:
             for run_id, mine in held.items():
                 self._compare(mine, seen.get(run_id))
 
-    def _compare(self, held: Held, seen: Observed | None) -> None:
+    @staticmethod
+    def _compare(held: Held, seen: Observed | None) -> None:
         if seen is None or seen.attempt != held.run.attempt or seen.status not in ACTIVE:
             held.interrupt(Interrupt.LOST)
         else:
@@ -281,14 +290,21 @@ class Worker:
     # Letting go -----------------------------------------------------------------------------
 
     async def _drain(self) -> None:
-        if not self._tasks:
-            return
-        logger.info("worker %s: draining %d runs", self.name, len(self._tasks))
-        await asyncio.wait(self._tasks, timeout=self._settings.drain_timeout)
+        """Let runs finish, then hand back what is left; a run adopted meanwhile is included."""
+        if self._tasks:
+            logger.info("worker %s: draining %d runs", self.name, len(self._tasks))
+        await self._wait_for_tasks(self._settings.drain_timeout)
         for held in list(self._held.values()):
             held.interrupt(Interrupt.RELEASE)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5.0)
+        await self._wait_for_tasks(RELEASE_PATIENCE)
+
+    async def _wait_for_tasks(self, patience: float) -> None:
+        try:
+            async with asyncio.timeout(patience):
+                while self._tasks:
+                    await asyncio.wait(set(self._tasks))
+        except TimeoutError:
+            return
 
     async def _release(self, run: Run, backoff: float, error: Data | None) -> None:
         released = await self._patiently(
@@ -301,8 +317,17 @@ class Worker:
             )
         )
         if released:
-            logger.info("run %s: let go (attempt %d, worker %s)", run.pk, run.attempt, self.name)
-            asyncio.get_running_loop().call_later(backoff, self._port.nudge_soon)
+            fact(
+                logger,
+                "let go",
+                run=run.pk,
+                conversation=run.conversation_id,
+                attempt=run.attempt,
+                worker=self.name,
+                seconds=backoff,
+            )
+            soon = backoff + NUDGE_DELAY
+            asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
 
     async def _abandon(self, run: Run, failure: Failure) -> None:
         ended = await self._patiently(
@@ -329,7 +354,7 @@ class Worker:
                 delay = min(1.0, delay * 2)
 
 
-def _call(loop: asyncio.AbstractEventLoop, function: Callable[[T], None], argument: T) -> None:
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[T], object], argument: T) -> None:
     """Hand something from another thread to the loop; too late is no error."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(function, argument)

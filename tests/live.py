@@ -49,12 +49,19 @@ class Program:
         self._arguments = arguments
         self._environment = environment
         self._log = log
+        self._begun = 0
+        self._marked = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Return once it is at work; a gateway comes back on the port it had."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it, and return at once."""
         with self._log.open("ab") as log:
-            begun = log.tell()
+            self._begun = log.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", *self._arguments],
                 cwd=ROOT,
@@ -63,12 +70,15 @@ class Program:
                 stdout=log,
                 stderr=log,
             )
-        wait_until(lambda: self._is_up(begun), f"the start of {self.name}", timeout=START_TIMEOUT)
 
-    def _is_up(self, begun: int) -> bool:
+    def wait(self) -> None:
+        """Return once it is at work."""
+        wait_until(self._is_up, f"the start of {self.name}", timeout=START_TIMEOUT)
+
+    def _is_up(self) -> bool:
         assert not self.ended(), f"{self.name} ended with {self.code}:\n{self.tail()}"
         if not self.port:
-            return b"runs at once" in self._log.read_bytes()[begun:]
+            return b"runs at once" in self._log.read_bytes()[self._begun :]
         with contextlib.suppress(httpx.TransportError):
             return httpx.get(f"{self.url}/readyz").status_code == 200
         return False
@@ -118,8 +128,12 @@ class Program:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
+    def mark(self) -> None:
+        """What the log says up to now is of no interest any more."""
+        self._marked = len(self.log())
+
     def tail(self) -> str:
-        return "\n".join(self.log().splitlines()[-LOG_LINES:])
+        return "\n".join(self.log()[self._marked :].splitlines()[-LOG_LINES:])
 
 
 class System:
@@ -134,34 +148,26 @@ class System:
 
     def start(self, *, split: bool) -> None:
         if split:
-            self.gateway = self.add_gateway()
-            self.worker = self.add_worker()
+            self.gateway, self.worker = self.add("gateway"), self.add("worker")
         else:
-            self.gateway = self.worker = self._add_server("serve")
+            self.gateway = self.worker = self.add("serve")
+        for program in self.programs:
+            program.wait()
 
-    def add_gateway(self) -> Program:
-        """One more, started, on a port of its own."""
-        return self._add_server("gateway")
-
-    def add_worker(self) -> Program:
-        """One more, started."""
-        return self._add("worker", "worker", port=0)
-
-    def _add_server(self, command: str) -> Program:
-        port = free_port()
-        return self._add(command, command, "--host", HOST, "--port", str(port), port=port)
-
-    def _add(self, command: str, *arguments: str, port: int) -> Program:
+    def add(self, command: str) -> Program:
+        """One more, launched; a server gets a port of its own."""
         name = f"{command}-{len(self.programs) + 1}"
+        port = 0 if command == "worker" else free_port()
         program = Program(
             name,
-            *arguments,
+            command,
+            *(("--host", HOST, "--port", str(port)) if port else ()),
             environment=self._environment_of(name),
             log=self.directory / f"{name}.log",
             port=port,
         )
         self.programs.append(program)
-        program.start()
+        program.launch()
         return program
 
     def _environment_of(self, name: str) -> dict[str, str]:
@@ -252,10 +258,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show with a failure what the processes had to say."""
     report = yield
-    if report.failed:
-        for used in getattr(item, "funcargs", {}).values():
-            systems = used.systems if isinstance(used, Launcher) else [used]
-            for system in systems:
-                if isinstance(system, System):
-                    report.sections += [(f"log of {p.name}", p.tail()) for p in system.programs]
+    used = getattr(item, "funcargs", {}).values()
+    launched = [system for one in used if isinstance(one, Launcher) for system in one.systems]
+    shared = [one for one in used if isinstance(one, System)]
+    for program in [program for system in shared + launched for program in system.programs]:
+        if report.when == "setup":
+            program.mark()
+        elif report.failed:
+            report.sections.append((f"log of {program.name}", program.tail()))
     return report

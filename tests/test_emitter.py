@@ -186,7 +186,7 @@ async def test_a_refused_log_takes_nothing_more_and_names_its_writer(
             await finish(emitter, log)
     assert heard == [refusal]
     assert store.text(other) == "fine"
-    assert "late write refused: worker w1, attempt 1, events 0 to 0" in caplog.text
+    assert "attempt=1 worker=w1 first=0 last=0" in caplog.text
 
 
 async def test_a_database_that_comes_back_loses_nothing_and_reorders_nothing():

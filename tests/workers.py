@@ -21,7 +21,10 @@ from tests.waiting import until
 
 
 def agents(**named: Agent) -> dict[str, LoadedAgent]:
-    return {name: LoadedAgent(name, "", respond) for name, respond in named.items()}
+    """Loaded as cooperative: tests hand them things on the loop that they share."""
+    return {
+        name: LoadedAgent(name, "", respond, cooperative=True) for name, respond in named.items()
+    }
 
 
 @asynccontextmanager

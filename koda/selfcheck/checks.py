@@ -73,7 +73,7 @@ def order_restored(stage: Stage) -> str:
     sent = [int(number) for line in lines for number in line.split()]
     late = sum(1 for place, number in enumerate(sent) if number < max(sent[: place + 1]))
     lost, again = len(set(ids) - set(sent)), len(sent) - len(set(sent))
-    ensure(late and lost and again, f"the layer was too kind for a proof: it sent {sent}")
+    ensure(late and lost and again, f"too little disorder for a proof: the layer sent {sent}")
     return (
         f"ids 0…11 and on to {ids[-1]}, and “{' '.join(text.split()[:8])}…” to the last word, "
         f"though the layer sent {late} events late, {again} again and {lost} never"

@@ -4,6 +4,10 @@ An agent is an async generator function of one argument, the `Turn`. It yields t
 and the events below, in the order in which a reader shall see them. It is told to stop by
 `asyncio.CancelledError`. It fails by raising: `TransientError` is tried again while tries
 remain, anything else ends the run.
+
+Each call runs on a thread and event loop of its own, so that an agent that blocks hurts nobody
+else. One that never blocks may say so with an attribute `cooperative = True` (on the function,
+the class or the instance) and saves the hand-over.
 """
 
 from collections.abc import AsyncIterator, Callable

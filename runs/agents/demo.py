@@ -23,6 +23,8 @@ class DemoAgent:
     the page or to send a correction. `fragment_interval` is in seconds.
     """
 
+    cooperative = True
+
     def __init__(self, fragment_interval: float = 0.04) -> None:
         self._interval = fragment_interval
 

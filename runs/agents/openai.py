@@ -61,6 +61,8 @@ class OpenAIAgent:
     call followed by its failure, and the answer ends as the model ended it.
     """
 
+    cooperative = True
+
     def __init__(
         self,
         *,

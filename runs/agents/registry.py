@@ -26,6 +26,8 @@ class LoadedAgent:
     name: str
     description: str
     respond: Agent
+    cooperative: bool = False
+    """The agent promises never to block the event loop it is called on."""
 
 
 def agent_paths(paths: Mapping[str, str]) -> dict[str, str]:
@@ -46,12 +48,17 @@ def _load(name: str, path: str) -> LoadedAgent:
     try:
         target = _resolve(path)
         if inspect.isasyncgenfunction(target):
-            return LoadedAgent(name, _summary(target), cast(Agent, target))
+            return LoadedAgent(name, _summary(target), cast(Agent, target), _promises(target))
         owner = _instantiate(target) if inspect.isclass(target) else target
         respond = _respond_of(owner)
     except AgentConfigError as error:
         raise AgentConfigError(f"Agent '{name}' ({path}): {error}") from error.__cause__
-    return LoadedAgent(name, _summary(type(owner)) or _summary(respond), respond)
+    description = _summary(type(owner)) or _summary(respond)
+    return LoadedAgent(name, description, respond, _promises(owner))
+
+
+def _promises(target: object) -> bool:
+    return bool(getattr(target, "cooperative", False))
 
 
 def _resolve(path: str) -> object:

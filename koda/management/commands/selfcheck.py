@@ -23,7 +23,7 @@ from koda.selfcheck.database import temporary_database
 from koda.selfcheck.processes import NotStarted, Processes
 from runs import ports
 
-PATIENCE = 40.0
+PATIENCE = 30.0
 """Seconds that all checks together may take."""
 
 LAST_WORDS = 30

@@ -1,0 +1,368 @@
+"""The gateway on the configured channel layer: replay, follow, and mend what the layer loses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import aclosing, asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+
+from runs import events
+from runs.events import StoredEvent
+from runs.states import Status
+from streaming import groups, hub, wire
+from streaming.gateway import Gateway, LineSettings
+from streaming.hub import Hub
+from streaming.protocols import koda
+from streaming.replay import Progress
+from tests.waiting import until
+
+QUICK = LineSettings(ping_interval=30, gap_wait=0.15, orderer_cap=64)
+END = events.run_completed(finish_reason="stop", usage=None)
+
+
+class Log:
+    """Stands where the database is."""
+
+    def __init__(self) -> None:
+        self.run_id = uuid4()
+        self.events: list[StoredEvent] = []
+        self.reads: list[int] = []
+        self.broken = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.deleted = False
+        self.hidden: set[int] = set()
+
+    def write(self, *new: events.Event) -> list[StoredEvent]:
+        start = len(self.events)
+        stored = [StoredEvent(start + i, e.type, e.data) for i, e in enumerate(new)]
+        self.events += stored
+        return stored
+
+    def words(self, count: int) -> list[StoredEvent]:
+        start = len(self.events)
+        return self.write(*(events.delta(f"w{start + i} ") for i in range(count)))
+
+    async def read(self, run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
+        assert run_id == self.run_id
+        self.reads.append(start)
+        if self.broken:
+            raise ConnectionError("database away")
+        page = self.events[start : start + limit]
+        await self.gate.wait()
+        return [event for event in page if event.seq not in self.hidden]
+
+    async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
+        if self.deleted:
+            return {}
+        return {self.run_id: Progress(len(self.events), Status.STREAMING)}
+
+
+class Reader:
+    """A client: collects what the stream gives."""
+
+    def __init__(self, gateway: Gateway, log: Log, start: int = 0) -> None:
+        self.raw: list[bytes] = []
+        self._stream = gateway.stream(log.run_id, start=start, encode=koda.encode)
+        self.task = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async with aclosing(self._stream) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                self.raw.append(chunk)
+
+    @property
+    def frames(self) -> list[str]:
+        return [f for f in b"".join(self.raw).decode().split("\n\n") if f]
+
+    @property
+    def ids(self) -> list[int]:
+        return [int(f.split("\n")[0][4:]) for f in self.frames if f.startswith("id: ")]
+
+    def said(self, text: str) -> bool:
+        return any(text in frame for frame in self.frames)
+
+    async def end(self) -> None:
+        async with asyncio.timeout(10):
+            await self.task
+
+
+@asynccontextmanager
+async def serving(
+    log: Log, settings: LineSettings = QUICK, *, sweep: float = 30
+) -> AsyncIterator[Gateway]:
+    the_hub = Hub(progress=log.progress, sweep_interval=sweep)
+    the_hub.start()
+    gateway = Gateway(hub=the_hub, read=log.read, settings=settings)
+    try:
+        yield gateway
+        await until(lambda: the_hub.watchers == 0, "all watchers to be gone")
+    finally:
+        await the_hub.stop()
+        await groups.layer().flush()
+
+
+async def publish(log: Log, *stored: StoredEvent) -> None:
+    message = groups.events_message(log.run_id, stored)
+    await groups.send([(groups.run_group(log.run_id), message)])
+
+
+async def watching(reader: Reader, seq: int) -> None:
+    await until(lambda: seq in reader.ids, f"event {seq}")
+
+
+async def test_replay_then_live_overlap_is_delivered_once_and_in_order():
+    log = Log()
+    log.words(5)
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await watching(reader, 4)
+        await publish(log, *log.events[3:], *log.words(3))
+        await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.raw[0] == wire.PRELUDE
+    assert reader.ids == list(range(9))
+
+
+async def test_what_is_published_while_the_replay_reads_is_not_lost():
+    log = Log()
+    log.words(3)
+    async with serving(log) as gateway:
+        log.gate.clear()
+        reader = Reader(gateway, log)
+        await until(lambda: log.reads, "the replay to begin")
+        await publish(log, *log.words(4))
+        await publish(log, *log.write(END))
+        log.gate.set()
+        await reader.end()
+    assert reader.ids == list(range(8))
+
+
+async def test_a_lost_message_is_read_from_the_log_without_waiting_for_the_next_one():
+    log = Log()
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        _lost, kept = log.words(2)
+        await publish(log, kept)
+        await watching(reader, 2)
+        assert reader.ids == [0, 1, 2]
+        await publish(log, *log.write(END))
+        await reader.end()
+
+
+async def publish_when_watching(log: Log, reader: Reader) -> None:
+    """Event 0, so that the reader is known to be past its replay."""
+    await publish(log, *log.words(1))
+    await watching(reader, 0)
+    await until(lambda: log.reads, "the replay")
+
+
+async def test_too_many_held_events_are_read_from_the_log_at_once():
+    log = Log()
+    patient = LineSettings(ping_interval=30, gap_wait=60, orderer_cap=8)
+    async with serving(log, patient) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        _lost, *kept = log.words(12)
+        for event in kept:
+            await publish(log, event)
+        await watching(reader, 12)
+        assert reader.ids == list(range(13))
+        await publish(log, *log.write(END))
+        await reader.end()
+
+
+async def test_the_last_message_lost_is_found_by_the_sweep():
+    log = Log()
+    async with serving(log, sweep=0.1) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        log.write(END)
+        await reader.end()
+    assert reader.ids == [0, 1]
+
+
+async def test_shuffled_repeated_and_dropped_messages_make_the_same_transcript():
+    log = Log()
+    async with serving(log, sweep=0.1) as gateway:
+        readers = [Reader(gateway, log) for _ in range(3)]
+        for reader in readers:
+            await publish_when_watching(log, reader)
+        stored = [*log.words(40), *log.write(END)]
+        disturbed = [event for event in stored if event.seq % 7] * 2
+        disturbed.sort(key=lambda event: (event.seq * 7919) % 41)
+        for event in disturbed:
+            await publish(log, event)
+        for reader in readers:
+            await reader.end()
+    expected = b"".join(koda.encode(log.run_id, event) for event in log.events)
+    for reader in readers:
+        assert b"".join(reader.raw[1:]) == expected
+
+
+async def test_a_hole_that_is_nowhere_tells_the_client_to_reconnect():
+    log = Log()
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        hidden, kept = log.words(2)
+        log.hidden.add(hidden.seq)
+        await publish(log, kept)
+        await reader.end()
+    assert reader.ids == [0]
+    assert '"code":"gap"' in reader.frames[-1]
+    assert not reader.frames[-1].startswith("id:")
+
+
+async def test_a_client_that_stalls_costs_a_bounded_buffer_and_misses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(hub, "MAX_EVENTS", 10)
+    log = Log()
+    async with serving(log) as gateway:
+        stream = gateway.stream(log.run_id, start=0, encode=koda.encode)
+        assert await anext(stream) == wire.PRELUDE
+        first = asyncio.create_task(anext(stream))
+        await until(lambda: log.reads, "the replay")
+        await publish(log, *log.words(1))
+        got = [await first]
+        watcher = next(iter(next(iter(gateway.hub._watched.values())).watchers))
+        for _ in range(10):
+            await publish(log, *log.words(10))
+        await until(lambda: watcher.overflowed, "the buffer to overflow")
+        assert len(watcher._arrived) <= 11
+        await publish(log, *log.write(END))
+        got += [chunk async for chunk in stream]
+    ids = [line for line in b"".join(got).decode().split("\n") if line.startswith("id:")]
+    assert ids == [f"id: {n}" for n in range(102)]
+
+
+async def test_silence_is_broken_by_pings_and_the_connection_lives_on():
+    log = Log()
+    chatty = LineSettings(ping_interval=0.05, gap_wait=0.15, orderer_cap=64)
+    async with serving(log, chatty) as gateway:
+        reader = Reader(gateway, log)
+        await until(lambda: reader.raw.count(wire.PING) >= 5, "five pings")
+        await publish(log, *log.words(1))
+        await until(lambda: reader.raw[-1] == wire.PING and 0 in reader.ids, "pings after it")
+        await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.ids == [0, 1]
+
+
+async def test_a_payload_too_big_for_the_layer_is_read_from_the_log():
+    log = Log()
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        [huge] = log.write(events.delta("x" * 300_000))
+        assert "events" not in groups.events_message(log.run_id, [huge])
+        await publish(log, huge)
+        await watching(reader, 1)
+        await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.ids == [0, 1, 2]
+
+
+async def test_a_shutdown_says_reconnect_and_ends_every_stream():
+    log = Log()
+    async with serving(log) as gateway:
+        readers = [Reader(gateway, log) for _ in range(3)]
+        for reader in readers:
+            await publish_when_watching(log, reader)
+        gateway.hub.drain()
+        for reader in readers:
+            await reader.end()
+            assert '"code":"reconnect"' in reader.frames[-1]
+
+
+async def test_a_deleted_run_ends_with_gone():
+    log = Log()
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        gone = {"type": "koda.gone", "run": str(log.run_id)}
+        await groups.send([(groups.run_group(log.run_id), gone)])
+        await reader.end()
+    assert '"code":"gone"' in reader.frames[-1]
+
+
+async def test_a_deletion_that_was_not_heard_is_found_by_the_sweep():
+    log = Log()
+    async with serving(log, sweep=0.1) as gateway:
+        reader = Reader(gateway, log)
+        await publish_when_watching(log, reader)
+        log.deleted = True
+        await reader.end()
+    assert '"code":"gone"' in reader.frames[-1]
+
+
+async def test_a_database_that_is_away_keeps_the_client_waiting_not_leaving():
+    log = Log()
+    log.words(3)
+    async with serving(log) as gateway:
+        log.broken = True
+        reader = Reader(gateway, log)
+        await until(lambda: len(log.reads) >= 2, "two reads in vain")
+        log.broken = False
+        await watching(reader, 2)
+        await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.ids == [0, 1, 2, 3]
+
+
+async def test_an_unexpected_error_ends_with_a_frame_not_with_silence(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    log = Log()
+    log.words(1)
+
+    def broken(run_id: UUID, event: StoredEvent) -> bytes:
+        raise ValueError("cannot be encoded")
+
+    async with serving(log) as gateway:
+        stream = gateway.stream(log.run_id, start=0, encode=broken)
+        got = [chunk async for chunk in stream]
+    assert b'"code":"internal"' in got[-1]
+
+
+async def test_watchers_that_leave_leave_nothing_behind():
+    log = Log()
+    async with serving(log) as gateway:
+        readers = [Reader(gateway, log) for _ in range(20)]
+        for reader in readers:
+            await publish_when_watching(log, reader)
+        for reader in readers:
+            reader.task.cancel()
+        await until(lambda: gateway.hub.watchers == 0, "all to leave")
+        assert gateway.hub._watched == {}
+        await until(lambda: len(gateway.hub._tasks) == 2, "only the hub's own tasks to be left")
+
+
+async def test_a_subscription_that_cannot_be_confirmed_delays_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(hub, "CONFIRM_PATIENCE", 0.1)
+    send = groups.send
+    deaf = True
+
+    async def lossy(messages) -> None:
+        if not deaf:
+            await send(messages)
+
+    monkeypatch.setattr(groups, "send", lossy)
+    log = Log()
+    log.words(2)
+    async with serving(log, sweep=0.1) as gateway:
+        reader = Reader(gateway, log)
+        await watching(reader, 1)
+        log.words(1)
+        await watching(reader, 2)
+        deaf = False
+        await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.ids == [0, 1, 2, 3]
