@@ -12,11 +12,12 @@ from typing import cast
 from runs import events
 from runs.agents import AgentError, TransientError, Turn
 from runs.agents.registry import LoadedAgent
-from runs.emitter import Emitter, RunLog
+from runs.emitter import Emitter
 from runs.errors import WriteRefused
 from runs.events import Data
 from runs.held import Interrupt
 from runs.lanes import Crossing, Lanes
+from runs.runlog import RunLog
 from runs.sanitize import clean_text
 from runs.translate import AgentProtocolError, Translator
 

@@ -11,14 +11,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
 from runs.errors import InputGrew, KodaError, Unwritable
-from runs.events import Event, EventType, Fold, StoredEvent, delta
+from runs.events import Event, EventType, StoredEvent, delta
 from runs.facts import fact
+from runs.runlog import RunLog, Terminal
 from runs.states import Status
 from runs.writes import Append, Ending
 
@@ -35,47 +36,6 @@ PASSING_SQLSTATES = frozenset({"08", "25", "40", "53", "55", "57", "58"})
 
 Write = Callable[[Sequence[Append]], Awaitable[Sequence[KodaError | None]]]
 Show = Callable[[UUID, Sequence[StoredEvent]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """The end of a run, waiting to be written behind everything that came before it."""
-
-    event: Event
-    to: Status
-    ending: Ending
-    consumed: int | None
-    written: asyncio.Future[None]
-
-
-@dataclass(eq=False, slots=True)
-class RunLog:
-    """One attempt's end of a run's log."""
-
-    run_id: UUID
-    attempt: int
-    worker: str
-    seq: int
-    """The number of the next event to be written."""
-    streaming: bool
-    on_refused: Callable[[KodaError], None]
-    waiting: deque[Event] = field(default_factory=deque)
-    terminal: Terminal | None = None
-    stored: Fold = field(default_factory=Fold)
-    """What the stored events add up to."""
-    refused: KodaError | None = None
-    in_flight: bool = False
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while nothing of this run waits or is being written."""
-
-    def __post_init__(self) -> None:
-        self.update_settled()
-
-    def update_settled(self) -> None:
-        if self.waiting or self.in_flight:
-            self.settled.clear()
-        else:
-            self.settled.set()
 
 
 def _passes(error: Exception) -> bool:

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from runs.emitter import RunLog
 from runs.facts import RunNames
 from runs.models import Run
+from runs.runlog import RunLog
 
 
 class Interrupt(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from runs.agents import ChatMessage
+from runs.agents import ChatMessage, Turn
 from runs.events import EventType
 from runs.models import Message, Run, RunInput
 from runs.states import TERMINAL
@@ -93,3 +93,17 @@ def _pair(begun: dict[str, object], ended: dict[str, object]) -> list[ChatMessag
             "content": json.dumps(result, ensure_ascii=False),
         },
     ]
+
+
+def load_turn(run: Run) -> Turn:
+    """What the agent is given. Reads the inputs last: one that comes later is a correction."""
+    history = history_before(run)
+    owner = run.conversation.owner
+    return Turn(
+        run_id=str(run.pk),
+        attempt=run.attempt,
+        inputs=inputs_of(run),
+        history=history,
+        user=owner,
+        metadata=run.metadata,
+    )

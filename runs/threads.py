@@ -1,13 +1,16 @@
 """The visible seam between asyncio and the synchronous database code."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
 from typing import ParamSpec, TypeVar
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,3 +57,15 @@ class DatabaseThreads:
         for _ in range(self._threads):
             self._executor.submit(close_connection)
         self._executor.shutdown(wait=True)
+
+
+async def patiently(work: Callable[[], Awaitable[R]]) -> R:
+    """Do database work, again and again while the database is away."""
+    delay = 0.1
+    while True:
+        try:
+            return await work()
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("database away, trying again: %s", error)
+            await asyncio.sleep(delay)
+            delay = min(1.0, delay * 2)

@@ -11,32 +11,29 @@ import os
 import random
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from django.db import InterfaceError, OperationalError
-
-from runs import marks
-from runs.agents import Turn
 from runs.agents.registry import LoadedAgent
 from runs.attempt import Failure
 from runs.conf import KodaSettings
-from runs.emitter import Emitter, RunLog
+from runs.emitter import Emitter
 from runs.errors import KodaError
 from runs.events import Data
 from runs.facts import fact
 from runs.held import Held, Interrupt
-from runs.history import history_before, inputs_of
+from runs.history import load_turn
 from runs.lanes import Lanes
 from runs.lease import Lease, LeaseKeeper, LeaseTimes
+from runs.lookout import Lookout
 from runs.models import Run
 from runs.ports import Port
 from runs.publisher import Publisher
-from runs.states import ACTIVE, Status
-from runs.threads import DatabaseThreads
+from runs.runlog import RunLog
+from runs.states import Status
+from runs.threads import DatabaseThreads, patiently
 from runs.turn import Limits, TurnDriver
 from runs.writes import Claimed, Ended
 
@@ -45,17 +42,11 @@ logger = logging.getLogger(__name__)
 POLL = 1.0
 """Seconds between looks for pending runs, give or take half: what a lost nudge costs."""
 
-WATCH = 1.0
-"""Seconds between looks at the held runs: what a silent agent's cancel or correction costs."""
-
 NUDGE_DELAY = 0.05
 """Seconds after the end of a lease at which workers are told: not before it, by any clock."""
 
 RELEASE_PATIENCE = 5.0
 """Seconds that handing runs back may take at the end of a drain."""
-
-GLANCE = 0.04
-"""Seconds between looks at the rerun marks while text flows."""
 
 T = TypeVar("T")
 
@@ -63,34 +54,6 @@ T = TypeVar("T")
 def worker_name(name: str | None = None) -> str:
     """Unique for every start, so that a restarted worker is not taken for the one that died."""
     return f"{name or socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
-
-
-def load_turn(run: Run) -> Turn:
-    """What the agent is given. Reads the inputs last: one that comes later is a correction."""
-    history = history_before(run)
-    owner = run.conversation.owner
-    return Turn(
-        run_id=str(run.pk),
-        attempt=run.attempt,
-        inputs=inputs_of(run),
-        history=history,
-        user=owner,
-        metadata=run.metadata,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the database says of a held run."""
-
-    attempt: int
-    status: str
-    input_count: int
-
-
-def observe(run_ids: list[UUID]) -> dict[UUID, Observed]:
-    rows = Run.objects.filter(pk__in=run_ids).values_list("pk", "attempt", "status", "input_count")
-    return {pk: Observed(attempt, status, inputs) for pk, attempt, status, inputs in rows}
 
 
 class Worker:
@@ -124,10 +87,11 @@ class Worker:
             flush_fragments=settings.flush_fragments,
             flush_interval=settings.flush_interval,
         )
+        self._lookout = Lookout(self._held, self._reads)
         self._driver = TurnDriver(
             emitter=self._emitter,
             agents=agents,
-            load=lambda run: self._patiently(lambda: self._reads(load_turn, run)),
+            load=lambda run: patiently(lambda: self._reads(load_turn, run)),
             release=self._release,
             abandon=self._abandon,
             lanes=self._lanes,
@@ -155,8 +119,8 @@ class Worker:
                         ("emitter", self._emitter.run()),
                         ("publisher", self._publisher.run()),
                         ("nudges", self._port.listen(lambda: self._nudged(keeper))),
-                        ("watch", self._watch()),
-                        ("glance", self._glance()),
+                        ("watch", self._lookout.watch()),
+                        ("glance", self._lookout.glance()),
                     )
                 ]
                 await self._claim_until_stopped()
@@ -206,7 +170,7 @@ class Worker:
 
     async def _claim_one(self) -> bool:
         """Claim a run and start it. False when there is none."""
-        claimed = await self._patiently(
+        claimed = await patiently(
             lambda: self._reads(Run.objects.claim, worker=self.name, lease=self._lease)
         )
         if claimed is None:
@@ -248,45 +212,6 @@ class Worker:
         if held := self._held.get(run_id):
             held.interrupt(Interrupt.LOST)
 
-    # Watching -------------------------------------------------------------------------------
-
-    async def _watch(self) -> None:
-        """Look at the held runs once a second: a silent agent writes nothing that could fail."""
-        while True:
-            await asyncio.sleep(WATCH)
-            held = dict(self._held)
-            if not held:
-                continue
-            try:
-                seen = await self._reads(observe, list(held))
-            except (OperationalError, InterfaceError) as error:
-                logger.warning("held runs not looked at: %s", error)
-                continue
-            for run_id, mine in held.items():
-                self._compare(mine, seen.get(run_id))
-
-    @staticmethod
-    def _compare(held: Held, seen: Observed | None) -> None:
-        if seen is None or seen.attempt != held.run.attempt or seen.status not in ACTIVE:
-            held.interrupt(Interrupt.LOST)
-        else:
-            held.hear_of_inputs(seen.input_count)
-
-    async def _glance(self) -> None:
-        """Look at the rerun marks between fragments, for all runs at once."""
-        looked: dict[UUID, int] = {}
-        while True:
-            await asyncio.sleep(GLANCE)
-            flowing = {id: held.log.seq for id, held in self._held.items()}
-            moved = [id for id, seq in flowing.items() if looked.get(id) != seq]
-            looked = flowing
-            if not moved:
-                continue
-            found = await self._reads(marks.read_marks, moved)
-            for run_id, count in found.items():
-                if held := self._held.get(run_id):
-                    held.hear_of_inputs(count)
-
     # Letting go -----------------------------------------------------------------------------
 
     async def _drain(self) -> None:
@@ -307,7 +232,7 @@ class Worker:
             return
 
     async def _release(self, run: Run, backoff: float, error: Data | None) -> None:
-        released = await self._patiently(
+        released = await patiently(
             lambda: self._writes(
                 Run.objects.release,
                 run.pk,
@@ -330,7 +255,7 @@ class Worker:
             asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
 
     async def _abandon(self, run: Run, failure: Failure) -> None:
-        ended = await self._patiently(
+        ended = await patiently(
             lambda: self._writes(
                 Run.objects.fail, run.pk, code=failure.code, message=failure.message
             )
@@ -341,17 +266,6 @@ class Worker:
         if ended.published:
             self._publisher.show(ended.run.pk, ended.published)
         self._wake.set()
-
-    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do database work, again and again while the database is away."""
-        delay = 0.1
-        while True:
-            try:
-                return await work()
-            except (OperationalError, InterfaceError) as error:
-                logger.warning("database away, trying again: %s", error)
-                await asyncio.sleep(delay)
-                delay = min(1.0, delay * 2)
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[T], object], argument: T) -> None:

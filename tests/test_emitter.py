@@ -11,9 +11,10 @@ import pytest
 from django.db import DataError, OperationalError
 
 from runs import events
-from runs.emitter import MAX_PENDING, Emitter, RunLog
+from runs.emitter import MAX_PENDING, Emitter
 from runs.errors import AlreadyFinished, InputGrew, KodaError, Superseded, Unwritable
 from runs.events import StoredEvent
+from runs.runlog import RunLog
 from runs.states import Status
 from runs.writes import Append, Ending
 from tests.waiting import until

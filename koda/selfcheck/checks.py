@@ -55,6 +55,13 @@ def ensure_ids(ids: Iterable[int], expected: range, who: str) -> None:
     ensure(found == list(expected), f"{who}: {first_fault(found, expected)}")
 
 
+def reruns_logged(log: str, run: UUID) -> list[int]:
+    """The numbers that the worker says a rerun of this run continued from."""
+    about = "\n".join(line for line in log.splitlines() if str(run) in line)
+    found = re.findall(r"rerunning with merged input, continuing from seq (\d+)", about)
+    return [int(number) for number in found]
+
+
 def illegal_moves_refused(stage: Stage) -> str:
     return illegal_moves()
 
@@ -135,8 +142,7 @@ def correction_merged(stage: Stage) -> str:
     plain = visitor.run_when(stage.run, lambda run: run["status"] == "done", "is done")
     ensure(WORD not in plain["output"], f"{WORD} without a correction: {plain['output']!r}")
     restarts = [event.id for event in received if event.type == "run_restarted"]
-    line = rf"run {first.run_id}: rerunning with merged input, continuing from seq (\d+)"
-    logged = [int(number) for number in re.findall(line, stage.worker_log())]
+    logged = reruns_logged(stage.worker_log(), first.run_id)
     ensure(len(restarts) == len(logged) == 1, f"restarts {restarts}, logged {logged}")
     [restart], [number] = restarts, logged
     # A tool that the rerun interrupts is closed first, under the number that the log names.
