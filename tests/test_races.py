@@ -1,0 +1,401 @@
+"""Who wins, staged: each test wraps one seam so that the other side acts at the worst moment."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import OperationalError, connection
+from django.db.models.functions import Now
+
+from runs import marks, services
+from runs.agents import TransientError
+from runs.lease import Lease, LeaseKeeper, LeaseTimes
+from runs.models import Conversation, Run
+from runs.states import Status
+from tests.conftest import Change
+from tests.fakes import LEASE, RecordingPort, assert_sound, log, run_in
+from tests.waiting import until
+from tests.workers import Stage, db, reaches, visitor_conversation, working
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def expire(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - timedelta(seconds=1))
+
+
+def keeper(worker: str = "w2", *, held=(), free: int = 1, attempts: int = 3):
+    """A lease keeper that is driven by hand, with the lists of what it took and announced."""
+    took, announced = [], []
+    made = LeaseKeeper(
+        worker=worker,
+        times=LeaseTimes(lease=30, heartbeat=10, sweep_interval=2, run_timeout=600),
+        max_attempts=attempts,
+        held=lambda: held,
+        free=lambda: free - len(took),
+        adopt=took.append,
+        announce=announced.append,
+    )
+    return made, took, announced
+
+
+def together(*calls):
+    """Run the calls at the same time, each on a thread and connection of its own."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call):
+        barrier.wait()
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))
+
+
+async def started(port: RecordingPort, stage: Stage) -> tuple[Conversation, Run]:
+    """A conversation whose run has said one word."""
+    conversation = await visitor_conversation()
+    run = (await db(services.submit, conversation, "question")).run
+    stage.say.put_nowait("one ")
+    await reaches(run, Status.STREAMING)
+    return conversation, run
+
+
+# Take-over ----------------------------------------------------------------------------------
+
+
+async def test_a_zombie_that_wakes_after_the_take_over_writes_nothing_more(
+    port: RecordingPort, caplog: pytest.LogCaptureFixture
+):
+    stage = Stage()
+    async with working(port, scripted=stage.respond) as worker:
+        _, run = await started(port, stage)
+        await db(expire, run)
+        taken = await db(Run.objects.take_over, run.pk, worker="w2", lease=LEASE)
+        assert taken is not None
+        before = await db(log, run)
+        stage.say.put_nowait("late ")
+        await until(lambda: not worker._held, "the zombie to give up")
+        assert await db(log, run) == before
+    assert stage.cancelled == 1
+    assert "late write refused" in caplog.text
+    await db(assert_sound, run)
+
+
+def test_two_sweeps_at_once_take_a_run_once(transactional_db: None, conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    for attempt in range(2, 8):
+        expire(run)
+        first, took_first, _ = keeper("w2", attempts=99)
+        second, took_second, _ = keeper("w3", attempts=99)
+        together(first.sweep, second.sweep)
+        took = took_first + took_second
+        assert [claimed.run.attempt for claimed in took] == [attempt]
+        assert_sound(run)
+
+
+def test_two_sweeps_at_once_give_a_run_up_once(transactional_db: None, conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    first, _, one = keeper("w2", attempts=1)
+    second, _, two = keeper("w3", attempts=1)
+    together(first.sweep, second.sweep)
+    assert [ended.run.status for ended in one + two] == ["failed"]
+    assert_sound(run)
+
+
+def test_a_sweep_without_free_slots_leaves_the_run_to_others(conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    busy, took, _ = keeper(free=0)
+    busy.sweep()
+    assert took == []
+    run.refresh_from_db()
+    assert run.attempt == 1
+
+
+def test_a_hung_event_loop_does_not_keep_its_runs_for_ever(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    monkeypatch.setattr("runs.lease.time.monotonic", lambda: 10_000.0)
+    hung, _, _ = keeper(held=[Lease(run.pk, 1, held_since=10_000.0 - 611)])
+    hung.beat()
+    assert Run.objects.expired().exists()
+    healthy, _, _ = keeper(held=[Lease(run.pk, 1, held_since=10_000.0 - 609)])
+    healthy.beat()
+    assert not Run.objects.expired().exists()
+
+
+def test_a_correction_during_the_take_over_is_in_its_inputs_or_reruns_it(
+    conversation: Conversation, port: RecordingPort
+):
+    run = run_in(conversation, Status.STREAMING)
+    for n in range(5):
+        expire(run)
+        submitted, taken = together(
+            lambda: services.submit(conversation, f"correction {n}"),  # noqa: B023
+            lambda: Run.objects.take_over(run.pk, worker="w2", lease=LEASE),
+        )
+        assert submitted.merged
+        assert taken is not None
+        given = len(taken.published[-1].data["inputs"])
+        assert given in (n + 1, n + 2)
+        run.refresh_from_db()
+        assert run.input_count == n + 2
+    assert_sound(run)
+
+
+async def test_a_correction_during_the_back_off_is_answered_by_the_retry(port: RecordingPort):
+    stage = Stage()
+    async with working(port, scripted=stage.respond):
+        conversation, run = await started(port, stage)
+        stage.say.put_nowait(TransientError("busy", code="overloaded"))
+        await until_released(run)
+        assert (await db(services.submit, conversation, "correction")).merged
+        await until(lambda: len(stage.turns) == 2, "the retry")
+        stage.say.put_nowait("whole")
+        stage.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert stage.turns[1] == ["question", "correction"]
+    assert done.output == "whole"
+    await db(assert_sound, run)
+
+
+async def until_released(run: Run) -> None:
+    async with asyncio.timeout(10):
+        while (await db(Run.objects.get, pk=run.pk)).claimed_by != "":
+            pass
+
+
+# Cancel -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_cancel_against_the_end_has_one_winner_and_tells_the_truth(
+    port: RecordingPort, monkeypatch: pytest.MonkeyPatch, moment: str
+):
+    stage, answers = Stage(), []
+    append = Run.objects.append
+
+    def staged(batch, **kwargs):
+        ending = any(entry.ending for entry in batch)
+        if ending and moment == "before":
+            answers.append(services.cancel(batch[0].run_id))
+        result = append(batch, **kwargs)
+        if ending and moment == "after":
+            answers.append(services.cancel(batch[0].run_id))
+        return result
+
+    monkeypatch.setattr(Run.objects, "append", staged)
+    async with working(port, scripted=stage.respond) as worker:
+        _, run = await started(port, stage)
+        stage.say.put_nowait(None)
+        await until(lambda: answers and not worker._held, "the end")
+    final = await db(Run.objects.get, pk=run.pk)
+    assert final.status == (Status.CANCELLED if moment == "before" else Status.DONE)
+    assert answers[0].status == final.status
+    assert [e.type for e in await db(log, run)].count("run_cancelled") == (moment == "before")
+    await db(assert_sound, run)
+
+
+def test_cancel_against_merge_never_leaves_a_message_without_an_answer(
+    conversation: Conversation, port: RecordingPort
+):
+    for _ in range(5):
+        run = run_in(conversation, Status.STREAMING)
+        submitted, cancelled = together(
+            lambda: services.submit(conversation, "correction"),
+            lambda: services.cancel(run.pk),  # noqa: B023
+        )
+        assert cancelled.status == Status.CANCELLED
+        if submitted.merged:
+            assert submitted.run == run
+        else:
+            assert submitted.run.status == Status.PENDING
+            services.cancel(submitted.run.pk)
+        assert_sound(run)
+
+
+def test_cancel_against_take_over_ends_the_run(conversation: Conversation, port: RecordingPort):
+    for _ in range(5):
+        run = run_in(conversation, Status.STREAMING)
+        expire(run)
+        together(
+            lambda: Run.objects.take_over(run.pk, worker="w2", lease=LEASE),  # noqa: B023
+            lambda: services.cancel(run.pk),  # noqa: B023
+        )
+        run.refresh_from_db()
+        assert run.status == Status.CANCELLED
+        assert_sound(run)
+
+
+def test_cancel_works_with_no_worker_alive(conversation: Conversation, port: RecordingPort):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    assert services.cancel(run.pk).status == Status.CANCELLED
+    assert not Run.objects.expired().exists()
+
+
+async def test_cancel_between_the_claim_and_the_first_call_stops_the_run(
+    port: RecordingPort, monkeypatch: pytest.MonkeyPatch
+):
+    stage = Stage()
+    claim = Run.objects.claim
+
+    def cancelled_at_once(**kwargs):
+        claimed = claim(**kwargs)
+        if claimed is not None:
+            services.cancel(claimed.run.pk)
+        return claimed
+
+    monkeypatch.setattr(Run.objects, "claim", cancelled_at_once)
+    conversation = await visitor_conversation()
+    run = (await db(services.submit, conversation, "question")).run
+    async with working(port, scripted=stage.respond) as worker:
+        await reaches(run, Status.CANCELLED)
+        stage.say.put_nowait("late ")
+        await until(lambda: not worker._held, "the worker to let go", timeout=4)
+    assert [event.type for event in await db(log, run)] == ["run_started", "run_cancelled"]
+
+
+# Hand-back ----------------------------------------------------------------------------------
+
+
+def test_a_heartbeat_after_the_hand_back_does_not_hold_the_run(conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    beating, _, _ = keeper("w1", held=[Lease(run.pk, 1, held_since=1e12)])
+    Run.objects.release(run.pk, attempt=1)
+    beating.beat()
+    run.refresh_from_db()
+    assert run.claimed_by == ""
+    assert Run.objects.take_over(run.pk, worker="w2", lease=LEASE) is not None
+
+
+def test_hand_back_and_heartbeat_at_once_do_not_deadlock(
+    transactional_db: None, conversation: Conversation
+):
+    run = run_in(conversation, Status.STREAMING)
+    for attempt in range(1, 6):
+        together(
+            lambda: Run.objects.renew([(run.pk, attempt)], lease=LEASE),  # noqa: B023
+            lambda: Run.objects.release(run.pk, attempt=attempt),  # noqa: B023
+        )
+        run.refresh_from_db()
+        assert (run.claimed_by, run.attempt) == ("", attempt + 1)
+
+
+async def test_a_worker_told_to_stop_hands_its_runs_to_the_next_one(
+    port: RecordingPort, koda: Change
+):
+    koda(drain_timeout=0.2, sweep_interval=0.2)
+    first, second = Stage(), Stage()
+    async with working(port, name="a", scripted=first.respond):
+        _, run = await started(port, first)
+    handed = await db(Run.objects.get, pk=run.pk)
+    assert (handed.status, handed.claimed_by, handed.tries) == ("streaming", "", 1)
+    async with working(port, name="b", scripted=second.respond):
+        second.say.put_nowait("all of it")
+        second.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert (done.output, done.tries, done.attempt) == ("all of it", 1, 2)
+    assert first.cancelled == 1
+    await db(assert_sound, run)
+
+
+async def test_a_run_that_ends_while_its_worker_drains_is_finished_not_handed_back(
+    port: RecordingPort,
+):
+    stage = Stage()
+    async with working(port, scripted=stage.respond) as worker:
+        _, run = await started(port, stage)
+        worker.stop()
+        stage.say.put_nowait("two")
+        stage.say.put_nowait(None)
+    done = await db(Run.objects.get, pk=run.pk)
+    assert (done.status, done.output, done.attempt) == ("done", "one two", 1)
+
+
+# Commits and marks --------------------------------------------------------------------------
+
+
+async def test_a_commit_that_succeeded_although_the_connection_died_is_not_repeated(
+    port: RecordingPort, monkeypatch: pytest.MonkeyPatch
+):
+    stage, died = Stage(), []
+    append = Run.objects.append
+
+    def dies_after_commit(batch, **kwargs):
+        answers = append(batch, **kwargs)
+        if len(died) < 2:
+            died.append(batch)
+            raise OperationalError("server closed the connection unexpectedly")
+        return answers
+
+    monkeypatch.setattr(Run.objects, "append", dies_after_commit)
+    async with working(port, scripted=stage.respond):
+        _, run = await started(port, stage)
+        stage.say.put_nowait("two")
+        stage.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert len(died) == 2
+    assert done.output == "one two"
+    assert [event for _, event in port.published] == await db(log, run)
+    await db(assert_sound, run)
+
+
+async def test_a_stale_mark_restarts_nothing(port: RecordingPort):
+    stage = Stage()
+    async with working(port, scripted=stage.respond):
+        _, run = await started(port, stage)
+        marks.set_mark(run.pk, 1)
+        for word in ("two ", "three "):
+            stage.say.put_nowait(word)
+        stage.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert (done.output, len(stage.turns)) == ("one two three ", 1)
+
+
+async def test_a_mark_that_is_set_twice_restarts_once(port: RecordingPort):
+    stage = Stage()
+    async with working(port, scripted=stage.respond):
+        conversation, run = await started(port, stage)
+        assert (await db(services.submit, conversation, "correction")).merged
+        marks.set_mark(run.pk, 2)
+        await until(lambda: len(stage.turns) == 2, "the rerun", timeout=4)
+        marks.set_mark(run.pk, 2)
+        for word in ("a ", "b "):
+            stage.say.put_nowait(word)
+        stage.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert (done.output, len(stage.turns)) == ("a b ", 2)
+    await db(assert_sound, run)
+
+
+async def test_two_corrections_in_a_row_both_count(port: RecordingPort):
+    stage = Stage()
+    async with working(port, scripted=stage.respond):
+        conversation, run = await started(port, stage)
+        for text in ("first", "second"):
+            assert (await db(services.submit, conversation, text)).merged
+        await until(lambda: stage.turns[-1] == ["question", "first", "second"], "both inputs")
+        stage.say.put_nowait("fine")
+        stage.say.put_nowait(None)
+        done = await reaches(run, Status.DONE)
+    assert done.output == "fine"
+
+
+def test_a_lost_cache_loses_no_correction(conversation: Conversation, port: RecordingPort):
+    run = run_in(conversation, Status.STREAMING)
+    services.submit(conversation, "correction")
+    cache.clear()
+    run.refresh_from_db()
+    assert run.input_count == 2
