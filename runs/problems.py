@@ -1,9 +1,16 @@
 """Errors on the wire: application/problem+json (RFC 9457), with a `code` for programs."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from django.http import JsonResponse
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.utils.decorators import sync_and_async_middleware
+
+CONTENT_TYPE = "application/problem+json"
+
+GetResponse = Callable[[HttpRequest], Any]
 
 
 def problem(status: int, *, code: str, detail: str, **more: Any) -> JsonResponse:  # noqa: ANN401
@@ -16,7 +23,7 @@ def problem(status: int, *, code: str, detail: str, **more: Any) -> JsonResponse
         "code": code,
         **more,
     }
-    return JsonResponse(body, status=status, content_type="application/problem+json")
+    return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
 
 
 def not_found() -> JsonResponse:
@@ -26,3 +33,34 @@ def not_found() -> JsonResponse:
 
 def not_signed_in() -> JsonResponse:
     return problem(401, code="not_signed_in", detail="Sign in first.")
+
+
+CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+
+
+def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Django's own errors under /api/, told like ours."""
+    status = response.status_code
+    ours = response.headers.get("Content-Type", "") == CONTENT_TYPE
+    if status < 400 or ours or not request.path_info.startswith("/api/"):
+        return response
+    told = problem(status, code=CODES.get(status, "error"), detail=HTTPStatus(status).description)
+    if "Allow" in response.headers:
+        told.headers["Allow"] = response.headers["Allow"]
+    return told
+
+
+@sync_and_async_middleware
+def problems(get_response: GetResponse) -> GetResponse:
+    """Middleware: every error of the API is a problem document, whoever made it."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_async(request: HttpRequest) -> HttpResponseBase:
+            return _as_problem(request, await get_response(request))
+
+        return answer_async
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        return _as_problem(request, get_response(request))
+
+    return answer

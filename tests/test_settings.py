@@ -50,7 +50,7 @@ def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
 
 def test_a_heartbeat_slower_than_the_lease_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KODA_HEARTBEAT", "30")
-    with pytest.raises(ConfigError, match="KODA_HEARTBEAT .*KODA_LEASE"):
+    with pytest.raises(ConfigError, match=r"KODA_HEARTBEAT .*KODA_LEASE"):
         conf.load()
 
 
