@@ -235,8 +235,11 @@ class Launcher:
 
 @pytest.fixture(scope="session")
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    # Told to end, end like after a Ctrl-C: with all that was started here.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.closing(Databases(tmp_path_factory.mktemp("databases"))) as made:
         yield made
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

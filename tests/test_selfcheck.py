@@ -25,6 +25,9 @@ REDIS_URL = os.environ.get("REDIS_URL")
 OWN = "koda_selfcheck"
 FAULTS = {"transitions": 1, "orderer": 2, "resume": 4, "merge": 5}
 
+# Five self-checks at once: on a busy machine that takes its time.
+pytestmark = pytest.mark.timeout(240)
+
 
 class Place:
     """Where self-checks run: temporary files in a folder of their own, no data to touch."""

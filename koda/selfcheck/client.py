@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -78,7 +78,9 @@ class Visitor:
         answer = self._call("GET", f"/api/runs/{run_id}/events")[1]
         return [Received(row["seq"], row["type"], row["data"]) for row in answer["events"]]
 
-    def stream(self, run_id: UUID, *, last_id: int | None = None) -> Iterator[Received]:
+    def stream(
+        self, run_id: UUID, *, last_id: int | None = None
+    ) -> Generator[Received, None, None]:
         """The run's events as they arrive, until the server ends the stream."""
         headers = {} if last_id is None else {"Last-Event-ID": str(last_id)}
         with closing(self._ask("GET", f"/api/runs/{run_id}/stream", headers=headers)) as response:

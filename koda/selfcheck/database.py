@@ -63,4 +63,4 @@ def _execute(statement: str) -> None:
 def _disconnect() -> None:
     connection.close()
     if connection.vendor == "postgresql":
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import Popen
 
 HOST = "127.0.0.1"
-PATIENCE = 20.0
+PATIENCE = 30.0
 """Seconds that the gateway has to start."""
 
 GRACE = 10.0

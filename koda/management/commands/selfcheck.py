@@ -63,12 +63,12 @@ class Command(BaseCommand):
                     "SELFCHECK_PREFIX": name,
                 },
             )
-            # Left in this order: no process, so no thread waits for one, so no connection is open.
+            # Left backwards: the processes end, so the threads do, so the database is free.
             pool = stack.enter_context(ThreadPoolExecutor(len(CHECKS)))
             stack.callback(processes.stop)
             try:
                 stage = self._set(processes)
-            except NotStarted as error:
+            except (NotStarted, CheckFailed) as error:
                 raise CommandError(f"{error}\n{processes.last_words(LAST_WORDS)}") from None
             running = [pool.submit(_prove, check, stage) for _, check in CHECKS]
             failed = sum([self._report(i, future) for i, future in enumerate(running)])
