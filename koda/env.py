@@ -35,12 +35,15 @@ def redis_url() -> str | None:
     return url
 
 
-def database(base_dir: Path) -> dict[str, Any]:
-    """Django's DATABASES entry for DATABASE_URL (postgres:// or sqlite:///)."""
+def database(base_dir: Path, *, lease: float) -> dict[str, Any]:
+    """Django's DATABASES entry for DATABASE_URL (postgres:// or sqlite:///).
+
+    `lease` is in seconds: no transaction of a process that froze may hold a row for longer.
+    """
     url = os.environ.get("DATABASE_URL", "").strip() or f"sqlite:///{base_dir / 'db.sqlite3'}"
     scheme = urlsplit(url).scheme
     if scheme in {"postgres", "postgresql"}:
-        ours = _postgres()
+        ours = _postgres(lease)
     elif scheme == "sqlite":
         ours = _sqlite()
     else:
@@ -52,10 +55,12 @@ def database(base_dir: Path) -> dict[str, Any]:
     return {**parsed, **ours, "OPTIONS": options}
 
 
-def _postgres() -> dict[str, Any]:
+def _postgres(lease: float) -> dict[str, Any]:
     """A pool, so that a process holds ten connections at most however many threads ask.
 
-    Health checks make a connection that died with its server be replaced, not handed out.
+    Health checks make a connection that died with its server be replaced, not handed out. The
+    server ends transactions that stand idle for longer than a lease: a worker that is frozen in
+    the middle of one would keep its run locked, and nobody could take it over.
     """
     return {
         "CONN_MAX_AGE": 0,
@@ -63,6 +68,7 @@ def _postgres() -> dict[str, Any]:
         "OPTIONS": {
             "pool": {"min_size": 0, "max_size": 10, "timeout": 10, "max_idle": 60},
             "connect_timeout": 5,
+            "options": f"-c idle_in_transaction_session_timeout={round(lease * 1000)}",
         },
     }
 

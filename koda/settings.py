@@ -62,7 +62,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.database(BASE_DIR)}
+DATABASES = {"default": env.database(BASE_DIR, lease=KODA.lease)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_TIMEOUTS = {"socket_connect_timeout": 1, "socket_timeout": 1}

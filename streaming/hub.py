@@ -112,6 +112,7 @@ class Hub:
         groups.at_home_here()
         self._task(self._receive(), "koda-hub-receive")
         self._task(self._sweep_forever(), "koda-hub-sweep")
+        self._task(self._renew_forever(), "koda-hub-renew")
 
     def drain(self) -> None:
         """Ask every stream to end; they may come back to another process."""
@@ -190,6 +191,20 @@ class Hub:
             if run_id in self._watched:
                 await groups.layer().group_add(groups.run_group(run_id), self._channel)
 
+    async def _renew_forever(self) -> None:
+        """Join again what should be joined: the layer forgets members that it thinks are dead.
+
+        A task of its own, because a layer that is down or frozen must not keep the log unread.
+        """
+        while True:
+            await asyncio.sleep(self._sweep_interval)
+            for run_id in list(self._watched):
+                try:
+                    await self._add(run_id)
+                except Exception as error:  # noqa: BLE001 - a layer that is down comes back
+                    logger.warning("groups not joined again: %s", error)
+                    break
+
     async def _leave(self, run_id: UUID) -> None:
         async with self._membership:
             if run_id in self._watched or self._channel is None:
@@ -254,8 +269,6 @@ class Hub:
 
     async def sweep(self) -> None:
         """Find what the layer lost, the last message of a run included: one query for all."""
-        for run_id in list(self._watched):
-            await self._add(run_id)
         asked = list(self._watched.values())
         if not asked:
             return

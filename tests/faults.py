@@ -76,12 +76,21 @@ async def kill(system: System, run_id: str, program: Program) -> None:
 
 async def freeze(system: System, run_id: str, program: Program) -> None:
     """Stop the process until somebody else has its run, and let it wake up then."""
-    os.kill(program.pid, signal.SIGSTOP)
+    await _freeze_between_writes(system, program)
     try:
         await until(lambda: attempt(system, run_id) > 1, "the take-over", timeout=30)
         await until(_seconds(0.5), "the new worker to speak")
     finally:
         os.kill(program.pid, signal.SIGCONT)
+
+
+async def _freeze_between_writes(system: System, program: Program) -> None:
+    """SQLite has one lock for all writers: a process that is frozen with it stops every other."""
+    os.kill(program.pid, signal.SIGSTOP)
+    while not system.database.writable():
+        os.kill(program.pid, signal.SIGCONT)
+        await until(_seconds(0.05), "the end of its write")
+        os.kill(program.pid, signal.SIGSTOP)
 
 
 def _seconds(number: float):

@@ -108,7 +108,8 @@ class Program:
 
     def terminate(self) -> None:
         """Ask it to end, as a deploy does. Returns at once."""
-        os.kill(self.pid, signal.SIGTERM)
+        if not self.ended():
+            os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """End it as a failing machine would."""
@@ -117,12 +118,10 @@ class Program:
 
     def stop(self) -> None:
         """End it, whatever state it is in."""
-        if self._process is None or self.ended():
-            return
         self.terminate()
         try:
-            self._process.wait(STOP_TIMEOUT)
-        except subprocess.TimeoutExpired:
+            wait_until(self.ended, f"the end of {self.name}", timeout=STOP_TIMEOUT)
+        except AssertionError:
             self.kill()
 
     def log(self) -> str:
@@ -143,7 +142,7 @@ class System:
         self.directory = directory
         self.database = databases.create()
         self.programs: list[Program] = []
-        self._redis_url = databases.redis_url()
+        self.redis_url = databases.redis_url()
         self._environment = environment
 
     def start(self, *, split: bool) -> None:
@@ -176,7 +175,7 @@ class System:
             for key, value in os.environ.items()
             if not key.startswith(("KODA_", "OPENAI_", "DJANGO_")) and key != "REDIS_URL"
         }
-        redis = {"REDIS_URL": self._redis_url} if self._redis_url else {}
+        redis = {"REDIS_URL": self.redis_url} if self.redis_url else {}
         return {
             **inherited,
             **redis,
@@ -194,6 +193,8 @@ class System:
 
     def close(self) -> None:
         """End all processes and drop the database."""
+        for program in self.programs:
+            program.terminate()
         for program in self.programs:
             program.stop()
         self.database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -41,6 +42,19 @@ class Database:
     def count(self, table: str) -> int:
         [(number,)] = self.rows(f"SELECT count(*) FROM {table}")
         return int(number)
+
+    def writable(self) -> bool:
+        """Whether no process holds SQLite's write lock right now. Postgres has no such lock."""
+        if not self._file:
+            return True
+        probe = sqlite3.connect(self._file, isolation_level=None, timeout=0.2)
+        with contextlib.closing(probe):
+            try:
+                probe.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            probe.execute("ROLLBACK")
+        return True
 
     def connections_of(self, pid: int, name: str) -> int:
         """How many connections a process holds; on the server it is known by its name."""

@@ -195,3 +195,20 @@ def test_a_rolled_back_request_makes_no_run_and_no_nudge(
         request()
     assert not Run.objects.exists()
     assert port.nudges == 0
+
+
+def test_a_visitors_key_does_not_change_between_requests_and_is_not_the_session(
+    visitor: Client,
+):
+    for _ in range(2):
+        visitor.post("/api/conversations", {}, content_type="application/json")
+    keys = set(Conversation.objects.values_list("visitor_key", flat=True))
+    assert len(keys) == 1
+    assert visitor.cookies["sessionid"].value not in keys
+
+
+def test_a_forged_session_cookie_owns_nothing(visitor: Client, messages: str):
+    forger = Client()
+    forger.cookies["sessionid"] = "x" * 32
+    assert forger.get(messages.removesuffix("/messages")).status_code == 404
+    assert forger.get("/api/conversations").json()["conversations"] == []

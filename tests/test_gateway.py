@@ -340,7 +340,7 @@ async def test_watchers_that_leave_leave_nothing_behind():
             reader.task.cancel()
         await until(lambda: gateway.hub.watchers == 0, "all to leave")
         assert gateway.hub._watched == {}
-        await until(lambda: len(gateway.hub._tasks) == 2, "only the hub's own tasks to be left")
+        await until(lambda: len(gateway.hub._tasks) == 3, "only the hub's own tasks to be left")
 
 
 async def test_a_subscription_that_cannot_be_confirmed_delays_and_loses_nothing(
@@ -364,5 +364,31 @@ async def test_a_subscription_that_cannot_be_confirmed_delays_and_loses_nothing(
         await watching(reader, 2)
         deaf = False
         await publish(log, *log.write(END))
+        await reader.end()
+    assert reader.ids == [0, 1, 2, 3]
+
+
+async def test_a_layer_that_is_down_from_the_start_delays_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    class Down:
+        async def down(self, *args: object) -> None:
+            raise ConnectionError("no layer")
+
+        new_channel = receive = group_add = group_discard = group_send = down
+
+        async def flush(self) -> None:
+            """Nothing to clear."""
+
+    monkeypatch.setattr(hub, "CONFIRM_PATIENCE", 0.1)
+    monkeypatch.setattr(groups, "layer", Down)
+    log = Log()
+    log.words(2)
+    async with serving(log, sweep=0.1) as gateway:
+        reader = Reader(gateway, log)
+        await watching(reader, 1)
+        log.words(1)
+        await watching(reader, 2)
+        log.write(END)
         await reader.end()
     assert reader.ids == [0, 1, 2, 3]

@@ -1,4 +1,5 @@
-"""Bad input over HTTP: a clear refusal that names the value, and nothing half-written."""
+"""HTTP at a running system's door. Bad input gets a clear refusal that names the value, and leaves
+nothing half-written."""
 
 import json
 from uuid import uuid4
@@ -192,3 +193,49 @@ async def test_metadata_that_no_database_takes_is_cleaned_or_refused(live, visit
     if response.status_code == 201:
         run_id = response.json()["run"]["id"]
         assert (await visitor.read(run_id))[-1].event == "run_completed"
+
+
+# The rest -------------------------------------------------------------------------------------
+
+
+async def test_a_running_system_is_alive_and_ready(visitor):
+    assert (await visitor.http.get("/healthz")).json() == {"status": "ok"}
+    ready = (await visitor.http.get("/readyz")).json()
+    assert ready == {"status": "ok", "database": "ok", "layer": "ok"}
+
+
+async def test_the_agents_are_listed_with_what_they_do(visitor):
+    listed = await visitor.call("GET", "agents")
+    agents = {agent["name"]: agent["description"] for agent in listed["agents"]}
+    assert {"demo", "openai", "words"} <= agents.keys()
+    assert agents["failing"] == "Breaks off with the provider's word for it."
+    assert listed["default"] == "demo"
+
+
+async def test_the_schema_names_every_call_and_its_page_is_served(visitor):
+    paths = (await visitor.call("GET", "openapi.json"))["paths"]
+    calls = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert {
+        "POST /api/conversations",
+        "GET /api/conversations",
+        "GET /api/conversations/{conversation_id}",
+        "PATCH /api/conversations/{conversation_id}",
+        "DELETE /api/conversations/{conversation_id}",
+        "POST /api/conversations/{conversation_id}/messages",
+        "GET /api/runs/{run_id}",
+        "GET /api/runs/{run_id}/events",
+        "POST /api/runs/{run_id}/cancel",
+        "GET /api/agents",
+    } <= calls
+    assert (await visitor.http.get("/api/docs")).status_code == 200
+
+
+async def test_where_visitors_are_not_admitted_every_call_says_sign_in(launch):
+    system = launch(KODA_ALLOW_ANONYMOUS="0")
+    run = "runs/01890000-0000-7000-8000-000000000000"
+    async with system.visitor() as visitor:
+        for method, path in [("GET", "conversations"), ("GET", run), ("GET", f"{run}/stream")]:
+            refusal = await visitor.call(method, path, expect=401)
+            assert refusal["code"] == "not_signed_in"
+        await visitor.call("POST", "conversations", json={}, expect=401)
+    assert system.database.count("koda_conversations") == 0

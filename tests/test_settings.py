@@ -98,7 +98,7 @@ def test_a_wrong_agent_stops_the_worker_with_a_sentence():
 
 def test_a_url_for_postgres_makes_a_bounded_pool(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DATABASE_URL", "postgres://u:p@db:5433/koda?sslmode=require")
-    database = env.database(ROOT)
+    database = env.database(ROOT, lease=30)
     assert (database["NAME"], database["HOST"], database["PORT"]) == ("koda", "db", 5433)
     assert database["OPTIONS"]["sslmode"] == "require"
     assert database["OPTIONS"]["pool"]["max_size"] == 10
@@ -106,7 +106,7 @@ def test_a_url_for_postgres_makes_a_bounded_pool(monkeypatch: pytest.MonkeyPatch
 
 def test_a_url_for_sqlite_names_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/x.sqlite3")
-    database = env.database(ROOT)
+    database = env.database(ROOT, lease=30)
     assert database["NAME"] == f"{tmp_path}/x.sqlite3"
     assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
 

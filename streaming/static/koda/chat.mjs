@@ -2,12 +2,12 @@
 // is drawn is only ever a reduced state. The conversation is read again whenever
 // something may have changed elsewhere: reading it once too often is harmless.
 
+import { watch } from './follow.mjs';
 import { initialAgentState, reduceAgentEvent } from './reducer.mjs';
+import { isOpen, newTurn, render, statusLine } from './turn.mjs';
 
 const ENDED = { done: 'completed', failed: 'failed', cancelled: 'cancelled' };
 const MAX_TRIES = 5; // per turn, without one new event
-const MAX_STREAMS = 2; // a browser keeps six connections per host for all its tabs
-const SILENCE = 30_000; // ms; scripts never see pings, so a dead stream looks like a quiet one
 const LOST = 'The connection to this answer is lost. Reload the page to go on.';
 const REFUSALS = {
   401: 'You are signed out. Sign in and reload the page.',
@@ -21,13 +21,11 @@ const turns = new Map(); // run id → turn, oldest first
 let conversation = document.body.dataset.conversationId;
 let mergeWindow = Number(document.body.dataset.mergeWindowMs);
 let serverAhead = 0; // ms between the server's clock and ours
-let lastHeard = 0;
 let lastLoad = 0;
 let nextLoad;
 let pinned = true; // keep the end of the page in view
 let unsent = {};
 
-const isOpen = ({ state }) => state.status === 'idle' || state.status === 'running';
 const openTurns = () => [...turns.values()].filter(isOpen);
 const draftName = () => `koda.draft:${location.pathname}`;
 const say = (text) => { $('notice').textContent = text; };
@@ -50,113 +48,70 @@ async function api(method, path, body, headers) {
 
 // --- Drawing ---
 
-function statusLine({ status, text, tools, inputs, error, reason }) {
-  if (status === 'completed') return text ? '' : 'The answer is empty.';
-  if (status === 'failed') return `Failed: ${error?.message ?? 'no reason given'}`;
-  if (status === 'cancelled') return reason === 'user' ? 'Stopped by the user.' : `Stopped: ${reason}`;
-  if (status === 'idle') return 'Waiting…';
-  if (Object.values(tools).some((tool) => tool.status === 'running')) return 'Looking something up…';
-  if (text) return '';
-  return inputs ? 'Starting over…' : 'Thinking…';
-}
-
-function element(tag, text, properties) {
-  return Object.assign(document.createElement(tag), { textContent: text, ...properties });
-}
-
-function render(state) {
-  const turn = turns.get(state.runId);
-  const [inputs, tools, text, status] = turn.article.children;
-  // Inputs only ever grow, so the longer list is the newer one.
-  const shown = state.inputs?.length > turn.inputs.length ? state.inputs : turn.inputs;
-  if (inputs.childElementCount !== shown.length) {
-    inputs.replaceChildren(...shown.map((input) => element('p', input, { dir: 'auto' })));
-  }
-  // Tools only while the run is open, so that the page equals the one loaded later.
-  tools.replaceChildren(...(isOpen(turn) ? Object.values(state.tools) : [])
-    .map((tool) => element('li', tool.name, { className: tool.status })));
-  // Appending, where it will do, leaves the reader's selection alone.
-  const node = text.firstChild ?? text.appendChild(new Text());
-  if (state.text.startsWith(node.data)) node.appendData(state.text.slice(node.length));
-  else node.data = state.text;
-  text.hidden = !state.text;
-  status.textContent = turn.note ?? statusLine(state);
-  turn.article.dataset.status = state.status;
-  turn.article.ariaBusy = String(isOpen(turn) && !turn.note);
-  if (pinned) window.scrollTo(0, document.documentElement.scrollHeight);
-}
-
 // Once for all that arrives together. A tab in the background gets no animation frames.
 function draw(turn) {
   turn.drawing ??= setTimeout(() => {
     turn.drawing = undefined;
-    if (turns.has(turn.id)) render(turn.state);
+    render(turn);
+    if (pinned) window.scrollTo(0, document.documentElement.scrollHeight);
     drawControls();
   }, 16);
 }
 
 function drawControls() {
-  const newest = [...turns.values()].at(-1);
-  const joins = newest?.state.status === 'running' && Date.now() + serverAhead - newest.createdAt < mergeWindow;
   const isBusy = openTurns().length > 0;
   $('stop').hidden = !isBusy;
-  $('hint').textContent = !isBusy ? 'Enter sends, Shift+Enter starts a new line.'
-    : `A message now ${joins ? 'joins the running answer' : 'will be answered next'}.`;
+  $('hint').textContent = isBusy ? busyHint() : 'Enter sends, Shift+Enter starts a new line.';
+}
+
+function busyHint() {
+  const newest = [...turns.values()].at(-1);
+  const seconds = Math.ceil((newest.createdAt + mergeWindow - Date.now() - serverAhead) / 1000);
+  const joins = newest.state.status === 'running' && seconds > 0;
+  return joins ? `A message within ${seconds} s joins the running answer.` : 'A message now will be answered next.';
 }
 
 // --- Following runs ---
 
-function watch(turn) {
-  const source = new EventSource(`/api/runs/${turn.id}/stream?protocol=agent`);
-  let state = initialAgentState(turn.id);
-  turn.source = source;
-  lastHeard = Date.now();
-  source.onmessage = ({ data }) => {
-    lastHeard = Date.now();
-    try {
-      state = reduceAgentEvent(state, JSON.parse(data));
-    } catch (problem) {
-      console.warn(problem);
-      return retry(turn);
-    }
-    // Read again from its start, it is shown once it has caught up with what is there.
-    if (state.lastSequence < turn.state.lastSequence) return;
-    if (state.lastSequence > turn.state.lastSequence) turn.tries = 0;
-    turn.state = state;
-    draw(turn);
-    if (isOpen(turn)) return;
-    close(turn); // or it would reconnect for ever
-    $('announcement').textContent = statusLine(state) || 'The answer is complete.';
-    follow();
-  };
-  // Of two kinds: the server's own `error` frame has data, trouble on the line has none.
-  source.onerror = ({ data }) => {
-    if (data && JSON.parse(data).code === 'gone') giveUp(turn, 'This answer was deleted.');
-    else if (data || source.readyState === EventSource.CLOSED) retry(turn);
-  };
+// The oldest open run only: no other of its conversation can be at work.
+function follow() {
+  const turn = openTurns().find(({ note }) => !note);
+  if (document.hidden || !turn || turn.leave) return;
+  turn.leave = watch(turn.id, {
+    changed: (state) => advance(turn, state),
+    broken: (code) => mend(turn, code),
+  });
 }
 
-function close(turn) {
-  turn.source?.close();
-  turn.source = undefined;
+function advance(turn, state) {
+  // Read again from its start, it is shown once it has caught up with what is there.
+  if (state.lastSequence < turn.state.lastSequence) return;
+  if (state.lastSequence > turn.state.lastSequence) turn.tries = 0;
+  turn.state = state;
+  draw(turn);
+  if (isOpen(turn)) return;
+  leave(turn); // or it would reconnect for ever
+  $('announcement').textContent = statusLine(state) || 'The answer is complete.';
+  load(); // the next question may have been asked elsewhere
 }
 
-function retry(turn) {
-  close(turn);
+function mend(turn, code) {
+  leave(turn);
+  if (code === 'silence') return load();
   turn.tries += 1;
-  if (turn.tries > MAX_TRIES) giveUp(turn, LOST);
-  else loadIn(250 * 2 ** turn.tries);
+  if (turn.tries > MAX_TRIES) return giveUp(turn, LOST);
+  loadIn(250 * 2 ** turn.tries);
+}
+
+function leave(turn) {
+  turn.leave?.();
+  turn.leave = undefined;
 }
 
 function giveUp(turn, note) {
-  close(turn);
+  leave(turn);
   turn.note = note;
   draw(turn);
-}
-
-function follow() {
-  if (document.hidden) return;
-  openTurns().slice(0, MAX_STREAMS).filter((turn) => !turn.source && !turn.note).forEach(watch);
 }
 
 // --- The conversation ---
@@ -166,7 +121,7 @@ function adopt(row) {
   turn.inputs = row.inputs.map((input) => input.text);
   turn.createdAt = Date.parse(row.created_at ?? row.inputs[0]?.created_at);
   if (Object.hasOwn(ENDED, row.status)) {
-    close(turn);
+    leave(turn);
     const state = { status: ENDED[row.status], text: row.output, error: row.error, reason: row.finish_reason };
     const snapshot = { runId: turn.id, sequence: 1, type: 'snapshot', state };
     turn.state = reduceAgentEvent(initialAgentState(turn.id), snapshot);
@@ -175,16 +130,14 @@ function adopt(row) {
 }
 
 function addTurn(id) {
-  const article = $('turn').content.cloneNode(true).firstElementChild;
-  const turn = { id, article, inputs: [], state: initialAgentState(id), tries: 0 };
-  article.dataset.runId = id;
-  $('turns').append(article);
+  const turn = newTurn(id);
   turns.set(id, turn);
+  $('turns').append(turn.article);
   return turn;
 }
 
 function drop(turn) {
-  close(turn);
+  leave(turn);
   turn.article.remove();
   turns.delete(turn.id);
 }
@@ -197,7 +150,7 @@ async function load() {
     .catch((caught) => ({ problem: caught }));
   if (current !== lastLoad) return;
   if (problem?.status < 500) {
-    turns.forEach(close);
+    openTurns().forEach((turn) => giveUp(turn, problem.message));
     return say(problem.message);
   }
   if (problem) {
@@ -217,7 +170,10 @@ function loadIn(delay) {
 }
 
 function reopen() {
-  turns.forEach(close);
+  turns.forEach((turn) => {
+    leave(turn);
+    Object.assign(turn, { tries: 0, note: undefined });
+  });
   if (!document.hidden) load();
 }
 
@@ -268,10 +224,7 @@ window.addEventListener('online', reopen);
 document.addEventListener('scroll', () => {
   pinned = window.innerHeight + window.scrollY > document.documentElement.scrollHeight - 80;
 });
-setInterval(() => {
-  drawControls();
-  if (openTurns().some((turn) => turn.source) && Date.now() - lastHeard > SILENCE) reopen();
-}, 1000);
+setInterval(drawControls, 1000);
 
 box.value = sessionStorage.getItem(draftName()) ?? '';
 drawControls();
