@@ -10,7 +10,7 @@ from runs.events import StoredEvent
 from runs.models import Message, Run
 from runs.threads import DatabaseThreads
 
-THREADS = 4
+THREADS = 2
 """However many clients reconnect at once, so many reads are under way."""
 
 

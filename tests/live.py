@@ -199,9 +199,14 @@ class System:
             program.stop()
         self.database.close()
 
-    def visitor(self, gateway: Program | None = None) -> Visitor:
-        """A new browser, in front of the first gateway or of the one given."""
-        return Visitor((gateway or self.gateway).url)
+    def visitor(
+        self, gateway: Program | None = None, *, receive_buffer: int | None = None
+    ) -> Visitor:
+        """A new browser, in front of the first gateway or of the one given.
+
+        `receive_buffer` bytes are all that its machine takes before it reads.
+        """
+        return Visitor((gateway or self.gateway).url, receive_buffer=receive_buffer)
 
     def gate(self) -> Path:
         """Where a scripted agent waits until the test calls `touch()`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -98,11 +99,11 @@ class Stream:
 class Visitor:
     """Somebody with a browser. `async with` opens the page first, as a person would."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, receive_buffer: int | None = None) -> None:
+        options = [(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)] if receive_buffer else []
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self.http = httpx.AsyncClient(
-            base_url=url, timeout=PATIENCE, limits=limits, trust_env=False
-        )
+        transport = httpx.AsyncHTTPTransport(limits=limits, socket_options=options)
+        self.http = httpx.AsyncClient(base_url=url, timeout=PATIENCE, transport=transport)
 
     async def __aenter__(self) -> Self:
         (await self.http.get("/")).raise_for_status()

@@ -1,16 +1,12 @@
 """Streams through real sockets: what every reader sees, wherever it starts and stops."""
 
 import asyncio
-from collections import Counter
 from contextlib import AsyncExitStack
-from uuid import uuid4
 
-import psutil
 import pytest
 
 from tests.live_agents import HOSTILE
-from tests.live_client import rows, text_of
-from tests.waiting import until
+from tests.live_client import rows
 
 pytest_plugins = ["tests.live"]
 
@@ -175,3 +171,36 @@ async def test_the_stream_of_a_pending_run_opens_within_a_second(live):
         assert min(waits) < 1
         gate.touch()
         assert rows(await visitor.read(run_id)) == await visitor.log(run_id)
+
+
+async def test_an_unknown_protocol_is_named_in_the_refusal(live):
+    async with live.visitor() as visitor:
+        run_id, _ = await finished(visitor)
+        path = f"runs/{run_id}/stream?protocol=morse"
+        refusal = await visitor.call("GET", path, expect=422)
+        assert refusal["code"] == "unknown_protocol"
+        assert "protocol" in refusal["detail"]
+
+
+async def test_hostile_text_arrives_as_text(live):
+    async with live.visitor() as visitor:
+        run_id = await visitor.ask("hostile")
+        transcript = await visitor.read(run_id)
+        log = await visitor.log(run_id)
+        assert rows(transcript) == log
+        assert [frame.event for frame in transcript] == [
+            "run_started",
+            "delta",
+            "reasoning",
+            "tool_started",
+            "tool_completed",
+            "tool_started",
+            "tool_failed",
+            "run_failed",
+        ]
+        assert transcript[1].data == transcript[2].data == {"text": HOSTILE}
+        assert transcript[3].data["input"] == {HOSTILE: HOSTILE}
+        assert transcript[-1].data == {"code": HOSTILE, "message": HOSTILE}
+        params = {"protocol": "agent"}
+        messages = await visitor.read(run_id, params=params)
+        assert [frame.data["sequence"] for frame in messages] == list(range(1, len(log) + 1))

@@ -148,8 +148,8 @@ async def test_cancel_around_the_end_leaves_one_terminal_state_everywhere(pair: 
         run_id = await visitor.ask("words", count=5, pace=0.02)
         watcher = Follower(visitor, run_id, pair.gateway.reachable)
         following = asyncio.create_task(watcher.follow())
-        await until(lambda: len(watcher.events) >= 4, "the run to be nearly over", timeout=30)
-        due = asyncio.get_running_loop().time() + 0.04 + rng.uniform(-0.02, 0.02)
+        await until(lambda: "w3 " in said(watcher), "the run to be nearly over", timeout=30)
+        due = asyncio.get_running_loop().time() + 0.02 + rng.uniform(-0.02, 0.02)
         await until(lambda: asyncio.get_running_loop().time() >= due, "the moment")
         answer = await visitor.call("POST", f"runs/{run_id}/cancel")
         await following
@@ -168,6 +168,10 @@ async def test_cancel_around_the_end_leaves_one_terminal_state_everywhere(pair: 
             ended.update(await asyncio.gather(*(one(visitor) for _ in range(10))))
     assert sum(ended.values()) == 200
     assert set(ended) <= {"done", "cancelled"}
+
+
+def said(watcher: Follower) -> str:
+    return text_of([(frame.id or 0, frame.event or "", frame.data) for frame in watcher.events])
 
 
 @pytest.mark.parametrize("how", ["cancel", "error", "SIGTERM"])

@@ -96,6 +96,12 @@ def test_a_wrong_agent_stops_the_worker_with_a_sentence():
     assert "Traceback" not in result.stderr
 
 
+def test_a_default_agent_that_is_not_there_stops_the_start():
+    result = start(KODA_DEFAULT_AGENT="nobody")
+    assert result.returncode == 1
+    assert "KODA_DEFAULT_AGENT='nobody'" in result.stderr
+
+
 def test_a_url_for_postgres_makes_a_bounded_pool(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DATABASE_URL", "postgres://u:p@db:5433/koda?sslmode=require")
     database = env.database(ROOT, lease=30)

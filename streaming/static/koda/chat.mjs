@@ -122,6 +122,7 @@ function adopt(row) {
   turn.createdAt = Date.parse(row.created_at ?? row.inputs[0]?.created_at);
   if (Object.hasOwn(ENDED, row.status)) {
     leave(turn);
+    turn.note = undefined;
     const state = { status: ENDED[row.status], text: row.output, error: row.error, reason: row.finish_reason };
     const snapshot = { runId: turn.id, sequence: 1, type: 'snapshot', state };
     turn.state = reduceAgentEvent(initialAgentState(turn.id), snapshot);
@@ -159,6 +160,7 @@ async function load() {
   }
   say('');
   mergeWindow = merge_window_ms;
+  $('welcome').hidden = rows.length > 0;
   turns.forEach((turn) => rows.some((row) => row.run_id === turn.id) || drop(turn));
   rows.forEach(adopt);
   follow();
