@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Header, NinjaAPI, Query, Status
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -52,6 +54,7 @@ STATUS_OF = {
     errors.ConversationBusy: 409,
     errors.KeyReused: 422,
     errors.InvalidText: 422,
+    errors.InvalidMetadata: 422,
     errors.UnknownAgent: 422,
 }
 
@@ -64,13 +67,21 @@ def _refused(request: HttpRequest, error: errors.Refused) -> HttpResponse:
 
 @api.exception_handler(ValidationError)
 def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    faults = [
-        {"field": ".".join(str(part) for part in fault["loc"][2:]), "message": fault["msg"]}
-        for fault in error.errors
-    ]
+    faults = [{"field": _field(fault["loc"]), "message": fault["msg"]} for fault in error.errors]
     first = faults[0]
     detail = f"{first['field']}: {first['message']}" if first["field"] else first["message"]
     return problem(422, code="invalid", detail=detail, errors=faults)
+
+
+def _field(location: Sequence[str | int]) -> str:
+    """The dotted name of the value at fault: bodies have the argument's name in front."""
+    skipped = 2 if location[0] == "body" else 1
+    return ".".join(str(part) for part in location[skipped:])
+
+
+@api.exception_handler(RequestDataTooBig)
+def _too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+    return problem(413, code="too_large", detail="The body is too large.")
 
 
 @api.exception_handler(AuthenticationError)

@@ -68,6 +68,13 @@ class InvalidText(Refused):
     field = "text"
 
 
+class InvalidMetadata(Refused):
+    """The metadata cannot be stored as JSON."""
+
+    code = "invalid_metadata"
+    field = "metadata"
+
+
 class UnknownAgent(Refused):
     """No agent of this name is configured."""
 

@@ -6,24 +6,23 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from ninja import Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from runs import conf
 from runs.models import Conversation, Run, RunInput
 from runs.services import OnBusy
 
 
-class NewConversation(Schema):
+class NewConversation(BaseModel):
     agent: str | None = Field(None, max_length=100)
     title: str = Field("", max_length=200)
 
 
-class ConversationPatch(Schema):
+class ConversationPatch(BaseModel):
     title: str = Field(max_length=200)
 
 
-class NewMessage(Schema):
+class NewMessage(BaseModel):
     text: str
     on_busy: OnBusy = OnBusy.MERGE
     agent: str | None = Field(None, max_length=100)

@@ -8,18 +8,25 @@ import logging
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import transaction
 
 from runs import conf, marks, ports
 from runs.agents.registry import agent_paths
-from runs.errors import ConversationBusy, InvalidText, KeyReused, NotFound, UnknownAgent
+from runs.errors import (
+    ConversationBusy,
+    InvalidMetadata,
+    InvalidText,
+    KeyReused,
+    NotFound,
+    UnknownAgent,
+)
 from runs.facts import RunNames, fact
 from runs.models import Conversation, Message, Run, RunInput
 from runs.querysets import Owner
-from runs.sanitize import clean_text
+from runs.sanitize import UncleanValue, clean_json, clean_text
 from runs.transactions import write_transaction
 from runs.writes import Ended
 
@@ -70,6 +77,14 @@ def rename(conversation_id: UUID, title: str) -> Conversation:
         raise NotFound("no such conversation") from None
 
 
+def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata as it is stored: what Postgres or a browser would not take is replaced."""
+    try:
+        return cast(dict[str, Any], clean_json(metadata))
+    except UncleanValue as error:
+        raise InvalidMetadata(f"the metadata cannot be stored: {error}") from None
+
+
 def _check_agent(name: str) -> None:
     if name not in agent_paths(conf.get().agents):
         raise UnknownAgent(f"no agent is called {name!r}")
@@ -87,9 +102,11 @@ def submit(
     """Answer a message: in the run in progress if it may join it, else in a new run.
 
     `key` makes the call idempotent: the same key and message give the first answer again.
-    Raises InvalidText, UnknownAgent, ConversationBusy (on_busy=reject), KeyReused and NotFound.
+    Raises InvalidText, InvalidMetadata, UnknownAgent, ConversationBusy (on_busy=reject),
+    KeyReused and NotFound.
     """
     text = check_text(text)
+    metadata = _check_metadata(metadata or {})
     on_busy = OnBusy(on_busy)
     if agent:
         _check_agent(agent)
@@ -111,7 +128,7 @@ def submit(
         new_input = RunInput(conversation=locked, text=text, key=key, body_hash=body_hash)
         if on_busy is OnBusy.MERGE and newest and (joined := _join(newest, new_input)):
             return joined
-        return _start(locked, new_input, newest=newest, agent=agent, metadata=metadata or {})
+        return _start(locked, new_input, newest=newest, agent=agent, metadata=metadata)
 
 
 def check_text(text: str) -> str:

@@ -59,9 +59,10 @@ async def test_a_run_goes_on_when_everybody_has_left(live):
 
 
 async def test_a_watcher_that_does_not_read_delays_nobody_and_misses_nothing(live):
-    async with live.visitor(receive_buffer=4096) as visitor:
+    async with live.visitor() as visitor, live.visitor(receive_buffer=65_536) as sleepy:
         run_id = await visitor.ask("words", count=300, size=20_000)
-        async with visitor.watch(run_id) as stalled:
+        sleepy.http.cookies = visitor.http.cookies
+        async with sleepy.watch(run_id) as stalled:
             await stalled.next()
             reading = await visitor.read(run_id)
             assert rows(reading) == await visitor.log(run_id)

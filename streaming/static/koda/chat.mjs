@@ -66,7 +66,7 @@ function drawControls() {
 
 function busyHint() {
   const newest = [...turns.values()].at(-1);
-  const seconds = Math.ceil((newest.createdAt + mergeWindow - Date.now() - serverAhead) / 1000);
+  const seconds = Math.floor((newest.createdAt + mergeWindow - Date.now() - serverAhead) / 1000);
   const joins = newest.state.status === 'running' && seconds > 0;
   return joins ? `A message within ${seconds} s joins the running answer.` : 'A message now will be answered next.';
 }
