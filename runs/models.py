@@ -84,6 +84,10 @@ class Run(models.Model):
     )
     agent = models.CharField(max_length=100)
     metadata = models.JSONField(default=dict, blank=True)
+    replaces = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="replaced_by"
+    )
+    """The run whose place this one has taken; that one is history."""
 
     attempt = models.PositiveIntegerField(default=0)
     """The fence: names the try that may write. Only ever grows."""
@@ -195,3 +199,40 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id}/{self.seq} {self.type}"
+
+
+class ApiToken(models.Model):
+    """A key for programs. Only its hash is kept; the key itself is shown once."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=100, blank=True, default="")
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    can_write = models.BooleanField(default=True)
+    """Without it the token reads and nothing else."""
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        db_table = "koda_api_tokens"
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return self.name or f"token {self.pk}"
+
+
+class WorkerProcess(models.Model):
+    """A worker as it last reported itself. Nothing depends on this table: it is for people."""
+
+    name = models.CharField(max_length=200, primary_key=True)
+    concurrency = models.PositiveIntegerField()
+    running = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(db_default=Now(), editable=False)
+    seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "koda_workers"
+        verbose_name = "worker"
+
+    def __str__(self) -> str:
+        return self.name
