@@ -22,6 +22,8 @@ from itertools import count
 from pathlib import Path
 from uuid import UUID
 
+import psutil
+
 from tests.live import Launcher, Program, System
 from tests.live_client import Follower, Visitor, rows, text_of
 from tests.live_databases import Databases
@@ -86,11 +88,20 @@ async def freeze(system: System, run_id: str, program: Program) -> None:
 
 async def _freeze_between_writes(system: System, program: Program) -> None:
     """SQLite has one lock for all writers: a process that is frozen with it stops every other."""
-    os.kill(program.pid, signal.SIGSTOP)
+    await _stopped(program)
     while not system.database.writable():
         os.kill(program.pid, signal.SIGCONT)
         await until(_seconds(0.05), "the end of its write")
-        os.kill(program.pid, signal.SIGSTOP)
+        await _stopped(program)
+
+
+async def _stopped(program: Program) -> None:
+    os.kill(program.pid, signal.SIGSTOP)
+    threads = [psutil.Process(thread.id) for thread in psutil.Process(program.pid).threads()]
+    await until(
+        lambda: all(thread.status() == psutil.STATUS_STOPPED for thread in threads),
+        "every thread to stand still",
+    )
 
 
 def _seconds(number: float):
