@@ -14,13 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
-
 from runs.errors import InputGrew, KodaError, Unwritable
 from runs.events import Event, EventType, StoredEvent, delta
 from runs.facts import fact
 from runs.runlog import RunLog, Terminal
 from runs.states import Status
+from runs.threads import passes
 from runs.writes import Append, Ending
 
 logger = logging.getLogger(__name__)
@@ -31,17 +30,8 @@ MAX_PENDING = 2000
 MAX_JOINED = 64 * 1024
 """Characters that deltas may grow to when they are joined."""
 
-PASSING_SQLSTATES = frozenset({"08", "25", "40", "53", "55", "57", "58"})
-"""Classes of SQLSTATE that speak of the connection, the server or a lock (Postgres, appendix A)."""
-
 Write = Callable[[Sequence[Append]], Awaitable[Sequence[KodaError | None]]]
 Show = Callable[[UUID, Sequence[StoredEvent]], None]
-
-
-def _passes(error: Exception) -> bool:
-    """Whether waiting helps: the connection, the server or a lock, but not what was written."""
-    sqlstate = getattr(error.__cause__, "sqlstate", None)
-    return sqlstate is None or sqlstate[:2] in PASSING_SQLSTATES
 
 
 class Emitter:
@@ -173,17 +163,14 @@ class Emitter:
         while True:
             try:
                 answers = await self._write(list(batch.values()))
-            except (OperationalError, InterfaceError) as error:
-                if not _passes(error):
+            except Exception as error:  # noqa: BLE001 - the event at fault is found and named
+                if not passes(error):
                     await self._isolate(batch, error)
                     return
                 logger.warning("flush of %d runs failed, trying again: %s", len(batch), error)
                 await asyncio.sleep(delay)
                 delay = min(1.0, delay * 2)
                 continue
-            except Exception as error:  # noqa: BLE001 - the event at fault is found and named
-                await self._isolate(batch, error)
-                return
             for (log, entry), answer in zip(batch.items(), answers, strict=True):
                 self._settle(log, entry, answer)
             return

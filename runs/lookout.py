@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
-
 from runs import marks
 from runs.held import Held, Interrupt
 from runs.models import Run
 from runs.states import ACTIVE
-from runs.threads import DatabaseThreads
+from runs.threads import DatabaseThreads, passes
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +54,9 @@ class Lookout:
                 continue
             try:
                 seen = await self._reads(observe, list(held))
-            except (OperationalError, InterfaceError) as error:
+            except Exception as error:
+                if not passes(error):
+                    raise
                 logger.warning("held runs not looked at: %s", error)
                 continue
             for run_id, mine in held.items():

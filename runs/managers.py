@@ -243,16 +243,24 @@ class RunManager(BaseRunManager["Run"]):
             return None
         return int(self.values_list("input_count", flat=True).get(pk=run_id)) - 1
 
-    def end(self, run_id: UUID, *, to: Status, event: Event, error: Data | None = None) -> Ended:
-        """End a run without owning it: cancel, or fail what nobody can finish.
+    def end(
+        self,
+        run_id: UUID,
+        *,
+        to: Status,
+        event: Event,
+        error: Data | None = None,
+        attempt: int | None = None,
+    ) -> Ended:
+        """End a run without writing its log in turn: cancel, or fail what cannot be finished.
 
-        Names neither attempt nor number; the row lock keeps its worker out meanwhile. Deltas that
-        were not committed yet are dropped: nobody has seen them. A finished run comes back as it
-        is. Raises Run.DoesNotExist.
+        The row lock keeps its worker out meanwhile. Deltas that were not committed yet are
+        dropped: nobody has seen them. With `attempt` only that one's run is ended. A finished run,
+        or another attempt's, comes back as it is. Raises Run.DoesNotExist.
         """
         with write_transaction():
             run = self.select_for_update().get(pk=run_id)
-            if run.is_terminal:
+            if run.is_terminal or attempt not in {None, run.attempt}:
                 return Ended(run, [])
             return self._end(run, to=to, event=event, error=error)
 
@@ -275,8 +283,8 @@ class RunManager(BaseRunManager["Run"]):
     def cancel(self, run_id: UUID, *, reason: str) -> Ended:
         return self.end(run_id, to=Status.CANCELLED, event=events.run_cancelled(reason=reason))
 
-    def fail(self, run_id: UUID, *, code: str, message: str) -> Ended:
-        return self.end(run_id, to=Status.FAILED, **_failure(code, message))
+    def fail(self, run_id: UUID, *, code: str, message: str, attempt: int | None = None) -> Ended:
+        return self.end(run_id, to=Status.FAILED, attempt=attempt, **_failure(code, message))
 
     def fail_expired(self, run_id: UUID, *, code: str, message: str) -> Ended | None:
         """Fail a run that has no worker; None when it has one, or is gone or over."""

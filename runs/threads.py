@@ -8,12 +8,24 @@ from functools import partial
 from threading import Barrier
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+PASSING_SQLSTATES = frozenset({"08", "25", "40", "53", "55", "57", "58"})
+"""Classes of SQLSTATE that speak of the connection, the server or a lock (Postgres, appendix A)."""
+
+
+def passes(error: Exception) -> bool:
+    """Whether waiting helps: it is the connection, the server or a lock, not what was asked."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return False
+    sqlstate = getattr(error.__cause__, "sqlstate", None)
+    return sqlstate is None or sqlstate[:2] in PASSING_SQLSTATES
 
 
 class DatabaseThreads:
@@ -65,7 +77,9 @@ async def patiently(work: Callable[[], Awaitable[R]]) -> R:
     while True:
         try:
             return await work()
-        except (OperationalError, InterfaceError) as error:
+        except Exception as error:
+            if not passes(error):
+                raise
             logger.warning("database away, trying again: %s", error)
             await asyncio.sleep(delay)
             delay = min(1.0, delay * 2)

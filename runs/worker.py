@@ -12,6 +12,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
@@ -255,12 +256,18 @@ class Worker:
             asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
 
     async def _abandon(self, run: Run, failure: Failure) -> None:
-        ended = await patiently(
-            lambda: self._writes(
-                Run.objects.fail, run.pk, code=failure.code, message=failure.message
+        """Fail a run whose log takes nothing more; one that was deleted meanwhile is left."""
+        with suppress(Run.DoesNotExist):
+            ended = await patiently(
+                lambda: self._writes(
+                    Run.objects.fail,
+                    run.pk,
+                    code=failure.code,
+                    message=failure.message,
+                    attempt=run.attempt,
+                )
             )
-        )
-        self._announce(ended)
+            self._announce(ended)
 
     def _announce(self, ended: Ended) -> None:
         if ended.published:

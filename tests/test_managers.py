@@ -227,6 +227,20 @@ def test_a_pending_run_can_be_cancelled(conversation: Conversation):
     assert_sound(run)
 
 
+def test_a_worker_fails_only_the_attempt_that_it_owned(conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    Run.objects.take_over(run.pk, worker="w2", lease=LEASE)
+
+    late = Run.objects.fail(run.pk, code="x", message="x", attempt=1)
+
+    assert late.published == []
+    run.refresh_from_db()
+    assert run.status == Status.STREAMING
+    assert Run.objects.fail(run.pk, code="x", message="x", attempt=2).run.status == "failed"
+    assert_sound(run)
+
+
 # Leases -------------------------------------------------------------------------------------
 
 
