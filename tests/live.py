@@ -161,7 +161,7 @@ class System:
             name,
             command,
             *(("--host", HOST, "--port", str(port)) if port else ()),
-            environment=self._environment_of(name),
+            environment=self.environment_of(name),
             log=self.directory / f"{name}.log",
             port=port,
         )
@@ -169,7 +169,8 @@ class System:
         program.launch()
         return program
 
-    def _environment_of(self, name: str) -> dict[str, str]:
+    def environment_of(self, name: str) -> dict[str, str]:
+        """What a process of this name runs with."""
         inherited = {
             key: value
             for key, value in os.environ.items()

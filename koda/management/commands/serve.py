@@ -7,13 +7,11 @@ import uvloop
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs import conf, ports
+from koda.embedded import embedded_worker
+from runs import conf
 from runs.agents.registry import AgentConfigError, LoadedAgent, load_agents
-from runs.worker import Worker, worker_name
+from runs.worker import Worker
 from streaming.server import Server, make_server
-
-DRAIN = 5.0
-"""Seconds that running answers get when the one process is told to stop; the next start goes on."""
 
 
 class Command(BaseCommand):
@@ -33,15 +31,7 @@ class Command(BaseCommand):
             runner.run(self._serve(host, port, agents))
 
     async def _serve(self, host: str, port: int, agents: dict[str, LoadedAgent]) -> None:
-        settings = conf.get()
-        worker = Worker(
-            name=worker_name("serve"),
-            agents=agents,
-            port=ports.port(),
-            settings=settings.model_copy(
-                update={"drain_timeout": min(DRAIN, settings.drain_timeout)}
-            ),
-        )
+        worker = embedded_worker("serve", agents)
         server = make_server("koda.asgi:application", host=host, port=port)
         server.on_started = lambda port: self.stdout.write(
             f"Koda is at http://{host}:{port}/  (Ctrl-C stops it)"
