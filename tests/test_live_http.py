@@ -54,7 +54,7 @@ async def refusal(visitor, method, path, *, expect, **more):
         ({"text": "hi", "agent": 7}, "agent"),
         ({"text": "hi", "metadata": "loud"}, "metadata"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 async def test_a_wrong_value_in_a_message_is_named_and_nothing_is_written(
     live, visitor, body, field
@@ -68,7 +68,9 @@ async def test_a_wrong_value_in_a_message_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b'{"text": hi}', b"\xff\xfe", b'{"text": "a"} x', b"[" * 100_000]
+    "body",
+    [b"{", b'{"text": hi}', b"\xff\xfe", b'{"text": "a"} x', b"[" * 100_000],
+    ids=["cut off", "a bare word", "no UTF-8", "more behind it", "bottomless"],
 )
 async def test_a_body_that_is_not_json_is_malformed(live, visitor, body):
     conversation = await visitor.conversation("words")
@@ -163,7 +165,11 @@ async def test_a_body_beyond_the_limit_is_too_large(live, visitor):
     assert contents(live) == before
 
 
-@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "你好 😀\u2028\x85\x1c", "x" * 20_000])
+@pytest.mark.parametrize(
+    "text",
+    ["a\0b", "a\ud800b", "你好 😀\u2028\x85\x1c", "x" * 20_000],
+    ids=["NUL", "half a pair", "odd blanks", "longest"],
+)
 async def test_any_text_within_the_limit_is_answered(visitor, text):
     conversation = await visitor.conversation("patient")
     path = f"conversations/{conversation}/messages"

@@ -229,16 +229,18 @@ async def test_a_message_after_the_merge_window_is_a_turn_of_its_own(launch):
 
 
 async def test_two_conversations_are_answered_at_the_same_time(live):
-    gates = [live.gate(), live.gate()]
+    gate = live.gate()
     async with live.visitor() as visitor:
-        runs = [await visitor.ask("patient", gate=str(gate)) for gate in gates]
-        for run_id in runs:
-            await until(
-                lambda id=run_id: live.status(id) == "streaming", "both at once", timeout=30
-            )
-        for run_id, gate in reversed(list(zip(runs, gates, strict=True))):
-            gate.touch()
-            assert (await visitor.read(run_id))[-1].event == "run_completed"
+        busy = await visitor.conversation("patient")
+        first = await visitor.say(busy, "first", metadata={"gate": str(gate)})
+        waiting = await visitor.say(busy, "second", on_busy="queue")
+        run_id = first["run"]["id"]
+        await until(lambda: live.status(run_id) == "streaming", "the first token", timeout=30)
+        assert (await visitor.read(await visitor.ask("words")))[-1].event == "run_completed"
+        assert live.status(run_id) == "streaming"
+        assert live.status(waiting["run"]["id"]) == "pending"
+        gate.touch()
+        assert (await visitor.read(waiting["run"]["id"]))[-1].event == "run_completed"
 
 
 async def test_turns_of_one_conversation_are_answered_one_after_the_other(live):
