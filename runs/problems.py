@@ -36,6 +36,13 @@ def not_signed_in() -> JsonResponse:
 
 
 CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+DETAILS = {
+    400: "The request cannot be understood.",
+    403: "This is not allowed.",
+    404: "There is no such object.",
+    405: "This method is not allowed here.",
+    500: "Something went wrong on our side.",
+}
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -44,7 +51,7 @@ def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespons
     ours = response.headers.get("Content-Type", "") == CONTENT_TYPE
     if status < 400 or ours or not request.path_info.startswith("/api/"):
         return response
-    told = problem(status, code=CODES.get(status, "error"), detail=HTTPStatus(status).description)
+    told = problem(status, code=CODES.get(status, "error"), detail=DETAILS.get(status, ""))
     if "Allow" in response.headers:
         told.headers["Allow"] = response.headers["Allow"]
     return told

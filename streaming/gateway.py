@@ -15,6 +15,7 @@ from uuid import UUID
 
 from runs.events import StoredEvent
 from streaming import wire
+from streaming.groups import size_of
 from streaming.hub import Hub, Watcher
 from streaming.orderer import Orderer
 from streaming.protocols import Encode
@@ -22,8 +23,11 @@ from streaming.replay import ReadLog
 
 logger = logging.getLogger(__name__)
 
-PAGE = 500
-"""Events that one read brings."""
+FIRST_PAGE, LEAST_PAGE, MOST_PAGE = 64, 8, 512
+"""Events that one read brings: few at first, more while they are small."""
+
+PAGE_SIZE = 1024 * 1024
+"""Characters that a read should bring at most, as far as the last one tells."""
 
 READ_PATIENCE = 20.0
 """Seconds to go on trying while the database is away; then the client shall try elsewhere."""
@@ -100,6 +104,7 @@ class Line:
         self._gap_since = 0.0
         self._last_sent = self._loop.time()
         self._read_failed_at: float | None = None
+        self._limit = FIRST_PAGE
 
     async def next(self) -> bytes | None:
         """The next bytes for the client, however long they take; None when the line is over."""
@@ -166,11 +171,12 @@ class Line:
         mending = self._gap_expired
         before = self._orderer.next
         try:
-            page = await self._read(self._run_id, before, PAGE)
+            page = await self._read(self._run_id, before, self._limit)
         except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None
-        self._unread = len(page) == PAGE
+        self._unread = len(page) == self._limit
+        self._adapt(page)
         chunk = self._deliver(page)
         stuck = self._orderer.next == before
         if stuck and mending:
@@ -179,6 +185,14 @@ class Line:
         if stuck:
             self._watcher.known_next = 0
         return chunk
+
+    def _adapt(self, page: list[StoredEvent]) -> None:
+        """Read less at once where events are big: a page is held in memory as a whole."""
+        size = sum(size_of(event.data) for event in page)
+        if size > PAGE_SIZE:
+            self._limit = max(LEAST_PAGE, self._limit // 4)
+        elif size < PAGE_SIZE // 4:
+            self._limit = min(MOST_PAGE, self._limit * 2)
 
     async def _read_failed(self, error: Exception) -> bytes:
         """The database is away: the client keeps its line for a while."""

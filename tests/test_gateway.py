@@ -268,6 +268,36 @@ async def test_a_payload_too_big_for_the_layer_is_read_from_the_log():
     assert reader.ids == [0, 1, 2]
 
 
+async def test_a_replay_of_huge_events_holds_little_of_it_at_a_time():
+    log = Log()
+    log.write(*(events.delta("x" * 65_536) for _ in range(300)), END)
+    limits: list[int] = []
+    read = log.read
+
+    async def noted(run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
+        limits.append(limit)
+        return await read(run_id, start, limit)
+
+    log.read = noted
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await reader.end()
+    assert reader.ids == list(range(301))
+    assert max(limits) * 65_536 <= 4 * 1024 * 1024
+    assert limits[-1] * 65_536 <= 1024 * 1024
+
+
+async def test_a_long_replay_of_small_events_takes_ever_bigger_steps():
+    log = Log()
+    log.words(3000)
+    log.write(END)
+    async with serving(log) as gateway:
+        reader = Reader(gateway, log)
+        await reader.end()
+    assert reader.ids == list(range(3001))
+    assert len(log.reads) < 12
+
+
 async def test_a_shutdown_says_reconnect_and_ends_every_stream():
     log = Log()
     async with serving(log) as gateway:
