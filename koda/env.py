@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import dj_database_url
 
@@ -30,8 +29,8 @@ def redis_url() -> str | None:
     url = os.environ.get("REDIS_URL", "").strip()
     if not url:
         return None
-    if urlsplit(url).scheme not in {"redis", "rediss", "unix"}:
-        raise ConfigError(f"REDIS_URL={url!r} does not start with redis://, rediss:// or unix://.")
+    if not url.startswith(("redis://", "rediss://", "unix://")):  # it may hold a password: unsaid
+        raise ConfigError("REDIS_URL does not start with redis://, rediss:// or unix://.")
     return url
 
 
@@ -41,16 +40,19 @@ def database(base_dir: Path, *, lease: float) -> dict[str, Any]:
     `lease` is in seconds: no transaction of a process that froze may hold a row for longer.
     """
     url = os.environ.get("DATABASE_URL", "").strip() or f"sqlite:///{base_dir / 'db.sqlite3'}"
-    scheme = urlsplit(url).scheme
+    scheme = url.partition(":")[0]
     if scheme in {"postgres", "postgresql"}:
         ours = _postgres(lease)
     elif scheme == "sqlite":
         ours = _sqlite()
     else:
+        raise ConfigError("DATABASE_URL starts with neither postgres:// nor sqlite:///.")
+    try:
+        parsed = dj_database_url.parse(url)
+    except ValueError:  # its text may quote half of a password
         raise ConfigError(
-            f"DATABASE_URL has the scheme {scheme!r}; it takes postgres://… and sqlite:///…."
-        )
-    parsed = dj_database_url.parse(url)
+            "DATABASE_URL cannot be read: write reserved characters of its parts as %XX."
+        ) from None
     options = {**ours.pop("OPTIONS"), **parsed.get("OPTIONS", {})}
     return {**parsed, **ours, "OPTIONS": options}
 

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "runs.problems.problems",
     "django.middleware.security.SecurityMiddleware",
+    "koda.csp.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -119,6 +120,17 @@ SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 
+TLS = env.flag("DJANGO_TLS", default=False)
+if TLS:  # a proxy speaks https to the world and plain HTTP to us
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked from inside, without the proxy
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SECURE_HSTS_SECONDS = 30 * 24 * 3600  # a mistake is over in a month
+    # Subdomains and browsers' preload lists are for the owner of the whole domain to decide.
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -128,6 +140,9 @@ LOGGING = {
         "runs": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
         "streaming": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
         "koda": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
+        # Without this an error in a view is mailed to the admins, and there are none.
+        "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": True},
+        "django.request": {"level": "ERROR"},
         "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": True},
         "uvicorn.access": {"level": "WARNING"},
     },

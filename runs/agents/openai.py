@@ -27,6 +27,8 @@ from runs.agents.provider_errors import status_error
 Response: TypeAlias = openai.AsyncAPIResponse[object]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""What the client sends where none is needed; it insists on one."""
 CONNECT_TIMEOUT = 10.0
 """Seconds. Silence after that is for the worker's idle limit to judge."""
 READ_TIMEOUT = 600.0
@@ -48,6 +50,12 @@ class Endpoint:
         """For messages: no path, no credentials."""
         parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+    def without_key(self, error: AgentError) -> AgentError:
+        """Some servers quote the key that they refuse, and the run's error is shown to people."""
+        if self.api_key == NO_KEY:
+            return error
+        return type(error)(error.message.replace(self.api_key, "…"), code=error.code)
 
 
 class OpenAIAgent:
@@ -124,7 +132,7 @@ class OpenAIAgent:
                 "The openai agent needs a model: set KODA_OPENAI_MODEL.", code="missing_model"
             )
         prompt = self._setting("KODA_SYSTEM_PROMPT")
-        return Endpoint(base_url, api_key or "none", model, prompt)
+        return Endpoint(base_url, api_key or NO_KEY, model, prompt)
 
     def _setting(self, variable: str) -> str:
         given = self._given[variable]
@@ -143,14 +151,14 @@ class OpenAIAgent:
             async with cast(AbstractAsyncContextManager[Response], request) as response:
                 yield response
         except openai.APIError as error:
-            raise _mapped(error, endpoint) from error
+            raise endpoint.without_key(_mapped(error, endpoint)) from error
 
     def _client(self) -> openai.AsyncOpenAI:
         """One per event loop: making one reads all root certificates (tens of milliseconds)."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = openai.AsyncOpenAI(
-                api_key="none",
+                api_key=NO_KEY,
                 base_url=DEFAULT_BASE_URL,
                 max_retries=0,  # the worker retries
                 timeout=openai.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT),
