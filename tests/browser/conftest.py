@@ -97,7 +97,7 @@ class Person:
         context.set_default_timeout(PATIENCE)
         assert context.request.get("/").ok
 
-    def call(self, method: str, path: str, **body: Any) -> dict[str, Any]:
+    def call(self, method: str, path: str, **body: object) -> dict[str, Any]:
         """An API call that must succeed; its JSON."""
         cookies = {cookie["name"]: cookie["value"] for cookie in self.context.cookies()}
         headers = {"X-CSRFToken": cookies["csrftoken"]}

@@ -22,6 +22,7 @@ FRIGHTFUL = (
     "<a href='javascript:window.ran=1'>here</a>\u2028\u202e&lt;b&gt;"
 )
 SAYS = {"done": "", "cancelled": "Stopped by the user."}
+SHOWN_TEXTS = "window.texts"
 RECORD_TEXTS = """
     window.texts = [];
     new MutationObserver(() => {
@@ -69,7 +70,7 @@ def test_an_answer_is_typed_out(person):
     expect(tab.stop).to_be_visible()
     tab.shows(1, "completed")
     expect(tab.stop).to_be_hidden()
-    texts = list(dict.fromkeys(tab.page.evaluate("window.texts")))
+    texts = list(dict.fromkeys(tab.page.evaluate(SHOWN_TEXTS)))
     assert len(texts) > 10
     assert all(later.startswith(text) for text, later in pairwise(texts))
     assert_equal_to_the_api(person, tab.page.url.rpartition("/c/")[2], tab)
@@ -141,12 +142,14 @@ def test_after_the_end_a_page_asks_for_nothing(person, live):
 
 
 def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(person, live):
-    tab = person.tab(person.asked("silent", gate=str(live.gate())))
+    gate = live.gate()
+    tab = person.tab(person.asked("silent", gate=str(gate)))
     tab.shows(1, "running")
     person.context.route("**/api/**", lambda route: route.fulfill(status=401, json={}))
     tab.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(tab.page.locator("#notice")).to_contain_text("You are signed out.")
     expect(tab.status).to_contain_text("You are signed out.")
+    gate.touch()
     assert_silent(tab)
 
 
@@ -195,6 +198,9 @@ def test_a_second_tab_shows_the_same_messages_in_the_same_order(person, live):
     gate.touch()
     for tab in tabs:
         tab.shows(3, "completed")
+    tabs[1].send("four")
+    for tab in tabs:
+        tab.shows(4, "completed")
     assert_equal_to_the_api(person, conversation, *tabs)
 
 
@@ -204,11 +210,14 @@ def test_a_correction_from_the_second_tab_joins_the_same_turn_in_both(person, li
     for tab in (first, second):
         expect(tab.text).to_have_text("One moment. ")
         expect(tab.page.locator("#hint")).to_contain_text("joins the running answer")
+        tab.page.evaluate(RECORD_TEXTS)
     second.send("no, three")
     for tab in (first, second):
         tab.shows(1, "completed")
         expect(tab.newest.locator(".inputs > p")).to_have_text(["two tickets", "no, three"])
-        expect(tab.text).to_have_text("One moment. You said: two tickets / no, three")
+        answer = "One moment. You said: two tickets / no, three"
+        expect(tab.text).to_have_text(answer)
+        assert all(answer.startswith(text) for text in tab.page.evaluate(SHOWN_TEXTS))
     assert_equal_to_the_api(person, conversation, first, second)
 
 
@@ -257,18 +266,23 @@ def test_a_browser_that_was_offline_is_current_within_ten_seconds(person, live):
     assert_equal_to_the_api(person, conversation, tab)
 
 
-def test_a_page_completes_by_itself_after_its_gateway_was_killed(launch, person_at):
+def test_a_page_completes_by_itself_after_its_gateway_was_stopped_and_then_killed(
+    launch, person_at
+):
     system = launch(KODA_LEASE="3", KODA_HEARTBEAT="1", KODA_SWEEP_INTERVAL="0.5")
     gate = system.gate()
     person = person_at(system)
     conversation = person.asked("rounds", gate=str(gate))
     tab = person.tab(conversation)
-    tab.page.evaluate("window.kept = true")
+    tab.page.evaluate(RECORD_TEXTS)
     expect(tab.text).to_have_text(HELD)
+    with tab.page.expect_request("**/stream?*"):
+        system.gateway.stop()
+        system.gateway.start()
     system.gateway.kill()
     gate.touch()
     system.gateway.start()
     tab.shows(1, "completed")
-    assert tab.page.evaluate("window.kept")
     assert tab.transcript()[0]["output"] == WHOLE
+    assert all(WHOLE.startswith(text) for text in tab.page.evaluate(SHOWN_TEXTS))
     assert_equal_to_the_api(person, conversation, tab)

@@ -1,0 +1,80 @@
+"""Our pages in a real browser under their Content-Security-Policy: nothing of them is refused."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Person
+from tests.live import System
+from tests.live_databases import ROOT
+
+pytest_plugins = ["tests.live"]
+
+PASSWORD = "a long password for tests"
+COLLECT = """
+    window.refused = [];
+    document.addEventListener('securitypolicyviolation', (event) => window.refused.push(
+        `${event.effectiveDirective} refuses ${event.blockedURI} in ${location.pathname}`));
+"""
+
+
+def refused(page: Page) -> list[str]:
+    found: list[str] = page.evaluate("window.refused")
+    return found
+
+
+@pytest.fixture
+def page(live: System, person: Person) -> Page:
+    """A tab of a superuser, which takes note of everything that the policy refuses."""
+    name = f"root-{os.getpid()}"
+    environment = {**live.environment_of("setup"), "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
+    command = ["manage.py", "createsuperuser", "--noinput", "--username", name, "--email", ""]
+    subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, check=True)
+    page = person.context.new_page()
+    page.add_init_script(COLLECT)
+    page.goto("/admin/")
+    page.fill("#id_username", name)
+    page.fill("#id_password", PASSWORD)
+    page.press("#id_password", "Enter")
+    page.wait_for_url("**/admin/")
+    return page
+
+
+def test_the_admin_works_under_the_policy(live: System, person: Person, page: Page):
+    conversation = person.asked("rounds", hold_at=-1)
+    assert refused(page) == []
+    for path in ("/admin/koda_runs/conversation/", "/admin/koda_runs/run/", "/admin/auth/user/"):
+        page.goto(path)
+        assert refused(page) == []
+        page.locator("#result_list tbody th a").first.click()
+        page.wait_for_load_state("networkidle")
+        assert refused(page) == []
+    page.goto("/admin/auth/user/add/")
+    assert page.locator("#id_username").evaluate("field => getComputedStyle(field).fontSize")
+    assert refused(page) == []
+    assert person.turns(conversation)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/docs"])
+def test_a_page_loads_under_the_policy(page: Page, path: str):
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    assert refused(page) == []
+
+
+def test_what_stands_in_a_page_does_not_run(page: Page):
+    page.goto("/")
+    page.evaluate(
+        """() => {
+            const script = document.createElement('script');
+            script.textContent = 'window.ran = 1';
+            document.body.append(script);
+            document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.ran = 1">');
+        }"""
+    )
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.ran") is None
+    assert refused(page)
