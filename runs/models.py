@@ -113,6 +113,7 @@ class Run(models.Model):
 
     class Meta:
         db_table = "koda_runs"
+        permissions = [("operate_run", "Can cancel and regenerate run")]
         constraints = [
             models.UniqueConstraint(
                 fields=["conversation", "turn"], name="koda_run_conversation_turn"
