@@ -45,10 +45,14 @@ test-services: $(VENV)/.dev ## Test on Postgres and Redis: DATABASE_URL and REDI
 	@echo '== pytest in $(VENV): on Postgres and Redis'
 	@$(bin)/python -m tests.services $(bin)/python -m pytest $(ARGS)
 
-test-newest: ## Both once more on Python 3.13 and the newest Django, where python3.13 is at hand
+# What the newest Django can change lies within the process: real processes are tested once.
+in_process := --ignore-glob='*/test_live_*' --ignore=tests/browser --ignore=tests/test_selfcheck.py
+
+test-newest: ## In-process tests on Python 3.13 and the newest Django, where python3.13 is at hand
 	@python='$(NEWEST_PYTHON)'; if [ -n "$$python" ]; then \
 		$(MAKE) --no-print-directory test-embedded test-services \
-			PYTHON="$$python" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt; \
+			PYTHON="$$python" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt \
+			ARGS="$(in_process) $(ARGS)"; \
 	else \
 		echo '== left out: no python3.13 at hand to test the newest Django on'; \
 	fi
