@@ -18,7 +18,7 @@ embedded := env -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-js test-embedded test-services test-newest check format lock
+.PHONY: help run test test-js test-embedded test-services test-newest check audit format lock
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,18 @@ check: $(VENV)/.dev ## Lint, types, import rules, migrations, Django's own check
 	$(bin)/lint-imports --no-logo
 	$(embedded) $(bin)/python manage.py makemigrations --check --dry-run
 	$(embedded) $(bin)/python manage.py check
+
+# Apart from `check`, because it depends on what others found out today, and on a registry that
+# answers questions about vulnerabilities: some mirrors do not, and --strict fails there.
+audit: ## Ask the package registry whether a pinned version has known vulnerabilities
+	@venv=$$(mktemp -d) && trap 'rm -rf "$$venv"' EXIT \
+	&& $(or $(PYTHON),$(error audit needs Python 3.11 or newer)) -m venv "$$venv" \
+	&& "$$venv/bin/pip" $(pip_quiet) 'pip-audit==2.*' \
+	&& for file in constraints.txt constraints-newest.txt; do \
+		echo "== $$file"; \
+		"$$venv/bin/pip-audit" --strict --no-deps --disable-pip --progress-spinner off \
+			--requirement $$file || exit 1; \
+	done
 
 format: $(VENV)/.dev ## Put the code into shape
 	$(bin)/ruff check --fix
