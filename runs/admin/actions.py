@@ -14,11 +14,14 @@ from django.urls import URLPattern, path, reverse
 
 from runs import services
 from runs.admin.filters import IS_OPEN
-from runs.errors import KodaError
+from runs.errors import KodaError, NotFound
 from runs.models import Run
 
 MOST = 500
 """Runs that one press of the button cancels: each is a transaction of its own."""
+
+REASON = "operator"
+"""Stored and shown as why a run was cancelled."""
 
 PERMISSION = "koda_runs.operate_run"
 
@@ -28,7 +31,7 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         user = request.user
-        return user.is_active and user.has_perm(PERMISSION)
+        return user.is_active and user.has_perm(PERMISSION) and self.has_view_permission(request)
 
     def operation_urls(self) -> list[URLPattern]:
         site = self.admin_site
@@ -61,8 +64,8 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
         return redirect(reverse("admin:koda_runs_run_change", args=[run.pk]))
 
     def _cancel(self, request: HttpRequest, run_id: UUID) -> Run:
-        run = services.cancel(run_id, reason="operator")
-        if run.finish_reason == "operator":
+        run = services.cancel(run_id, reason=REASON)
+        if run.finish_reason == REASON:
             self.log_change(request, run, "Cancelled.")
             self.message_user(request, "The run is cancelled.", messages.SUCCESS)
         else:
@@ -71,16 +74,24 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
 
     # The list -------------------------------------------------------------------------------
 
-    @admin.action(description="Cancel", permissions=["operate"])
+    @admin.action(description="Cancel selected runs", permissions=["operate"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        """What is over already stays as it is."""
         chosen = list(queryset.filter(IS_OPEN).values_list("pk", flat=True)[: MOST + 1])
-        cancelled = 0
-        for run_id in chosen[:MOST]:
-            run = services.cancel(run_id, reason="operator")
-            if run.finish_reason == "operator":
-                self.log_change(request, run, "Cancelled.")
-                cancelled += 1
-        level = messages.SUCCESS if cancelled else messages.WARNING
-        self.message_user(request, f"Cancelled: {cancelled}. The rest were over already.", level)
+        cancelled = sum(self._cancelled(request, run_id) for run_id in chosen[:MOST])
+        if cancelled:
+            self.message_user(request, f"Runs cancelled: {cancelled}.", messages.SUCCESS)
+        else:
+            self.message_user(request, "None of these runs is open.", messages.WARNING)
         if len(chosen) > MOST:
             self.message_user(request, "There are more: do it again.", messages.WARNING)
+
+    def _cancelled(self, request: HttpRequest, run_id: UUID) -> bool:
+        try:
+            run = services.cancel(run_id, reason=REASON)
+        except NotFound:
+            return False
+        if run.finish_reason != REASON:
+            return False
+        self.log_change(request, run, "Cancelled.")
+        return True
