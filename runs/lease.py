@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from runs import metrics
 from runs.facts import fact
 from runs.models import Run
 from runs.writes import Claimed, Ended
@@ -45,8 +46,8 @@ class LeaseKeeper:
     """The heartbeat and the sweep of one worker.
 
     `held` says what to renew. `free` tells how many expired runs this worker may take, `adopt`
-    receives those it took and `announce` the ones that nobody may try again. All of them are
-    called on the keeper's thread.
+    receives those it took and `announce` the ones that nobody may try again. `report` says with
+    every heartbeat that this worker lives. All of them are called on the keeper's thread.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LeaseKeeper:
         free: Callable[[], int],
         adopt: Callable[[Claimed], None],
         announce: Callable[[Ended], None],
+        report: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._times = times
@@ -68,6 +70,7 @@ class LeaseKeeper:
         self._free = free
         self._adopt = adopt
         self._announce = announce
+        self._report = report
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="koda-lease", daemon=True)
@@ -86,7 +89,7 @@ class LeaseKeeper:
         self._thread.join()
 
     def _run(self) -> None:
-        beat_at = time.monotonic() + self._times.heartbeat
+        beat_at = time.monotonic()
         while not self._stop.is_set():
             due = min(self._times.sweep_interval, beat_at - time.monotonic())
             self._wake.wait(max(0.0, due))
@@ -109,6 +112,7 @@ class LeaseKeeper:
         healthy = [(held.run_id, held.attempt) for held in self._held() if held.held_since > oldest]
         if healthy:
             Run.objects.renew(healthy, lease=self._lease)
+        self._report()
 
     def sweep(self) -> None:
         """Take over or end the runs whose lease is over, one in a transaction."""
@@ -122,6 +126,7 @@ class LeaseKeeper:
         claimed = Run.objects.take_over(run.pk, worker=self._worker, lease=self._lease)
         if claimed is None:
             return
+        metrics.taken_over(run.claimed_by, claimed)
         fact(
             logger,
             "taken over",

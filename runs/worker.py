@@ -17,6 +17,9 @@ from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
+from django.db import DatabaseError
+
+from runs import metrics, reports
 from runs.agents.registry import LoadedAgent
 from runs.attempt import Failure
 from runs.conf import KodaSettings
@@ -45,6 +48,9 @@ POLL = 1.0
 
 NUDGE_DELAY = 0.05
 """Seconds after the end of a lease at which workers are told: not before it, by any clock."""
+
+DEAD_AFTER = timedelta(hours=1)
+"""A worker unheard of for so long is no longer listed."""
 
 RELEASE_PATIENCE = 5.0
 """Seconds that handing runs back may take at the end of a drain."""
@@ -131,6 +137,8 @@ class Worker:
                     task.cancel()
         finally:
             await asyncio.to_thread(keeper.stop)
+            with suppress(DatabaseError):
+                await self._writes(reports.forget, self.name)
             self._lanes.close()
             self._reads.close()
             self._writes.close()
@@ -151,7 +159,13 @@ class Worker:
             free=lambda: 0 if self._stopping.is_set() else self._free(),
             adopt=lambda claimed: _call(loop, self._adopt, claimed),
             announce=lambda ended: _call(loop, self._announce, ended),
+            report=self._report,
         )
+
+    def _report(self) -> None:
+        """Tell people that this worker lives; those that died without a word are forgotten."""
+        reports.report(self.name, concurrency=self._concurrency, running=len(self._held))
+        reports.clear_dead(DEAD_AFTER)
 
     def _nudged(self, keeper: LeaseKeeper) -> None:
         self._wake.set()
@@ -178,6 +192,7 @@ class Worker:
             return False
         held = self._adopt(claimed)
         fact(logger, "claimed", **held.names)
+        metrics.claimed(claimed)
         return True
 
     def _adopt(self, claimed: Claimed) -> Held:

@@ -32,7 +32,9 @@ WALL_CLOCK = re.compile(r"timezone\.now|datetime\.now|datetime\.utcnow|time\.tim
 def test_no_module_that_decides_reads_the_wall_clock():
     sources = [*(ROOT / "runs").rglob("*.py"), *(ROOT / "streaming").rglob("*.py")]
     offenders = {
-        path.relative_to(ROOT).as_posix() for path in sources if WALL_CLOCK.search(path.read_text())
+        path.relative_to(ROOT).as_posix()
+        for path in sources
+        if not path.is_relative_to(SHOWN_ONLY) and WALL_CLOCK.search(path.read_text())
     }
     assert len(sources) > 50
     assert offenders == set(), "a clock that is off by a minute must not decide anything"

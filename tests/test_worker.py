@@ -10,7 +10,7 @@ from django.core.cache import cache
 
 from runs import services
 from runs.agents import PermanentError, ToolStarted, TransientError, Turn, Usage
-from runs.models import Run
+from runs.models import Run, WorkerProcess
 from runs.states import Status
 from tests.conftest import Change
 from tests.fakes import RecordingPort, assert_sound, log
@@ -316,3 +316,19 @@ async def test_the_next_turn_is_told_what_came_before(port: RecordingPort):
         [],
         [{"role": "user", "content": "first"}, {"role": "assistant", "content": "answer 0"}],
     ]
+
+
+async def test_a_worker_is_listed_while_it_works_and_not_afterwards(port: RecordingPort):
+    stage = Stage()
+    conversation = await visitor_conversation()
+    await db(services.submit, conversation, "question")
+    async with working(port, scripted=stage.respond) as worker:
+        listed = await db(lambda: list(WorkerProcess.objects.values_list("name", "concurrency")))
+        while not listed:
+            listed = await db(
+                lambda: list(WorkerProcess.objects.values_list("name", "concurrency"))
+            )
+        assert listed == [(worker.name, 20)]
+        await until(lambda: stage.turns, "the question")
+        stage.say.put_nowait(None)
+    assert not await db(WorkerProcess.objects.exists)
