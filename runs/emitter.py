@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from runs import metrics
 from runs.errors import InputGrew, KodaError, Unwritable
 from runs.events import Event, EventType, StoredEvent, delta
 from runs.facts import fact
@@ -101,7 +102,8 @@ class Emitter:
             started = loop.time()
             batch = self._collect()
             if batch:
-                await self._store(batch)
+                with metrics.flush(batch.values()):
+                    await self._store(batch)
                 for log in batch:
                     log.in_flight = False
                     log.update_settled()
@@ -211,6 +213,8 @@ class Emitter:
         for event in stored:
             log.stored.apply(event)
             log.streaming = log.streaming or event.type == EventType.DELTA
+        if any(event.type == EventType.DELTA for event in stored):
+            log.pace.spoke()
         self._show(log.run_id, stored)
         if entry.ending is not None:
             self._resolve(log, None)
@@ -227,6 +231,7 @@ class Emitter:
             last=entry.seq + len(entry.events) - 1,
             because=answer,
         )
+        metrics.refused(answer)
         log.refused = answer
         self._drop(log)
         self._resolve(log, answer)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from django.apps import apps
-from django.db import IntegrityError, models
+from django.db import IntegrityError, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
-from runs import events, merging, states
+from runs import events, merging, metrics, states
 from runs.errors import (
     AlreadyFinished,
     Gone,
@@ -52,7 +53,10 @@ class RunManager(BaseRunManager["Run"]):
             changes["status"] = to
         if to in states.TERMINAL:
             changes |= {"finished_at": Now(), "claimed_by": "", "lease_expires_at": None}
-        return int(self.filter(guard, status__in=allowed).update(**changes))
+        hit = int(self.filter(guard, status__in=allowed).update(**changes))
+        if hit and to in states.TERMINAL:
+            transaction.on_commit(partial(metrics.RUNS_ENDED.labels(to).inc, hit))
+        return hit
 
     # A worker's run -------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
+from runs import metrics
 from runs.events import StoredEvent
 from runs.ports import Publish
 
@@ -31,7 +32,7 @@ class Publisher:
         try:
             self._queue.put_nowait((run_id, stored))
         except asyncio.QueueFull:
-            self.dropped += len(stored)
+            self._drop(len(stored))
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -48,10 +49,14 @@ class Publisher:
                     await self._publish(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the log has the events
                 lost = sum(map(len, batch.values()))
-                self.dropped += lost
+                self._drop(lost)
                 logger.warning("%d events not published: %r", lost, error)
             for _ in range(taken):
                 self._queue.task_done()
+
+    def _drop(self, events: int) -> None:
+        self.dropped += events
+        metrics.PUBLISH_DROPPED.inc(events)
 
     async def drain(self, patience: float) -> None:
         """Give what is queued up to `patience` seconds to leave."""

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from runs.errors import KodaError
 from runs.events import Event, Fold
+from runs.metrics import Pace
 from runs.states import Status
 from runs.writes import Ending
 
@@ -41,6 +42,7 @@ class RunLog:
     stored: Fold = field(default_factory=Fold)
     """What the stored events add up to."""
     refused: KodaError | None = None
+    pace: Pace = field(default_factory=Pace)
     in_flight: bool = False
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while nothing of this run waits or is being written."""

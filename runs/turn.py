@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from logging import WARNING
 from typing import Any
 
-from runs import events
+from runs import events, metrics
 from runs.agents import Turn
 from runs.agents.registry import LoadedAgent
 from runs.attempt import Attempt, Completed, Failure, Outcome
@@ -106,6 +106,7 @@ class TurnDriver:
             reason=RestartReason.MERGED, attempt=held.log.attempt, inputs=turn.inputs
         )
         await self._emitter.emit(held.log, restarted)
+        metrics.RESTARTS.labels(RestartReason.MERGED).inc()
         return turn
 
     async def _step(self, held: Held, turn: Turn) -> bool:

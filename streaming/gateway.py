@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from runs.events import StoredEvent
-from streaming import wire
+from streaming import metrics, wire
 from streaming.groups import size_of
 from streaming.hub import Hub, Watcher
 from streaming.orderer import Orderer
@@ -96,10 +96,11 @@ class Line:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._orderer: Orderer[StoredEvent] = Orderer(start)
+        metrics.count_held(self._orderer)
         self._terminal = False
         self._ended = False
-        self._unread = True
-        """The log may have events at the pointer that will not arrive by themselves."""
+        self._unread = "open"
+        """Why the log may have events at the pointer that will not arrive by themselves."""
         self._gap_at: int | None = None
         self._gap_since = 0.0
         self._last_sent = self._loop.time()
@@ -162,20 +163,28 @@ class Line:
     def _must_read(self) -> bool:
         if self._watcher.overflowed:
             self._watcher.overflowed = False
-            self._unread = True
+            self._unread = "overflow"
         behind = self._watcher.known_next > self._orderer.next
-        return self._unread or behind or self._gap_expired
+        return bool(self._unread) or behind or self._gap_expired
+
+    @property
+    def _reason(self) -> str:
+        """Why it reads, for the metrics."""
+        if self._gap_expired:
+            return "held" if self._orderer.held > self._settings.orderer_cap else "gap"
+        return self._unread or "behind"
 
     async def _read_on(self) -> bytes:
         """Read a page from the pointer on."""
         mending = self._gap_expired
         before = self._orderer.next
+        metrics.LOG_READS.labels(self._reason).inc()
         try:
             page = await self._read(self._run_id, before, self._limit)
         except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None
-        self._unread = len(page) == self._limit
+        self._unread = "page" if len(page) == self._limit else ""
         self._adapt(page)
         chunk = self._deliver(page)
         stuck = self._orderer.next == before

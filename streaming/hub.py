@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from runs.events import StoredEvent
-from streaming import groups
+from streaming import groups, metrics
 from streaming.replay import ReadProgress
 
 logger = logging.getLogger(__name__)
@@ -145,6 +145,7 @@ class Hub:
             watched.joining = self._task(self._join(watched), f"koda-hub-join-{run_id}")
         watcher = Watcher()
         watched.watchers.add(watcher)
+        metrics.WATCHERS.inc()
         try:
             try:
                 async with asyncio.timeout(CONFIRM_PATIENCE):
@@ -153,6 +154,7 @@ class Hub:
                 logger.warning("run %s: subscription not confirmed yet, going on", run_id)
             yield watcher
         finally:
+            metrics.WATCHERS.dec()
             watched.watchers.discard(watcher)
             if not watched.watchers and self._watched.get(run_id) is watched:
                 del self._watched[run_id]

@@ -153,7 +153,7 @@ class System:
         for program in self.programs:
             program.wait()
 
-    def add(self, command: str) -> Program:
+    def add(self, command: str, *arguments: str) -> Program:
         """One more, launched; a server gets a port of its own."""
         name = f"{command}-{len(self.programs) + 1}"
         port = 0 if command == "worker" else free_port()
@@ -161,6 +161,7 @@ class System:
             name,
             command,
             *(("--host", HOST, "--port", str(port)) if port else ()),
+            *arguments,
             environment=self.environment_of(name),
             log=self.directory / f"{name}.log",
             port=port,

@@ -7,6 +7,7 @@ from typing import Any
 
 import uvloop
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from prometheus_client import start_http_server
 
 from runs import conf, ports
 from runs.agents.registry import AgentConfigError, load_agents
@@ -19,6 +20,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--concurrency", type=int, help="runs at once")
         parser.add_argument("--name", help="how logs and the admin call this worker")
+        parser.add_argument("--metrics-port", type=int, help="serve /metrics there; off without")
+        parser.add_argument("--metrics-host", default="127.0.0.1")
 
     def handle(self, *, concurrency: int | None, name: str | None, **options: Any) -> None:  # noqa: ANN401
         if concurrency is not None and concurrency < 1:
@@ -32,6 +35,8 @@ class Command(BaseCommand):
                 "Without REDIS_URL nothing reaches the gateway directly: answers appear at the "
                 f"speed of its sweep ({conf.get().sweep_interval:g} s)."
             )
+        if options["metrics_port"] is not None:
+            _serve_metrics(options["metrics_host"], options["metrics_port"])
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(
                 work(
@@ -44,6 +49,14 @@ class Command(BaseCommand):
                     )
                 )
             )
+
+
+def _serve_metrics(host: str, port: int) -> None:
+    """For Prometheus, on a thread of its own."""
+    try:
+        start_http_server(port, host)
+    except OSError as error:
+        raise CommandError(f"--metrics-port {port}: {error.strerror}.") from None
 
 
 async def work(make: Callable[[], Worker]) -> None:
