@@ -37,21 +37,39 @@ class EndCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Worker:
+    """As it last reported itself."""
+
+    name: str
+    concurrency: int
+    running: int
+    started_at: datetime
+    seen_at: datetime
+    silent: bool
+    """For longer than a lease: its runs are being taken over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     open: list[OpenCount]
     ended: list[EndCount]
     expired: int
     """Runs whose worker is gone and that nobody has taken over yet."""
     oldest: list[Run]
-    workers: list[WorkerProcess]
+    workers: list[Worker]
+
+    @property
+    def heard(self) -> list[Worker]:
+        """The workers that are not silent."""
+        return [worker for worker in self.workers if not worker.silent]
 
     @property
     def slots(self) -> int:
-        return sum(worker.concurrency for worker in self.workers)
+        return sum(worker.concurrency for worker in self.heard)
 
     @property
     def running(self) -> int:
-        return sum(worker.running for worker in self.workers)
+        return sum(worker.running for worker in self.heard)
 
 
 def overview() -> Overview:
@@ -109,11 +127,10 @@ def _oldest_pending() -> list[Run]:
     )
 
 
-def _workers() -> list[WorkerProcess]:
-    """`silent` after a lease without a report: its runs are being taken over."""
+def _workers() -> list[Worker]:
     silent = Q(seen_at__lt=Now() - conf.get().lease_delta)
-    return list(
-        WorkerProcess.objects.annotate(
-            silent=ExpressionWrapper(silent, output_field=BooleanField())
-        ).order_by("name")[:WORKERS]
-    )
+    rows = WorkerProcess.objects.annotate(
+        silent=ExpressionWrapper(silent, output_field=BooleanField())
+    ).order_by("name")
+    names = ("name", "concurrency", "running", "started_at", "seen_at", "silent")
+    return [Worker(**row) for row in rows.values(*names)[:WORKERS]]

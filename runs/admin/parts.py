@@ -42,7 +42,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
 
     @cached_property
     def count(self) -> int:
-        return self.object_list.order_by("-pk")[:COUNTED].count()
+        return self.object_list.order_by()[:COUNTED].count()
 
     @property
     def is_bounded(self) -> bool:
@@ -79,15 +79,15 @@ def seconds(span: timedelta | None) -> str:
     return rough(span)
 
 
-def rough(span: timedelta) -> str:
-    """The two greatest units: `3 d 4 h`, `5 min 2 s`, `0 s`."""
+def rough(span: timedelta, *, units: int = 2) -> str:
+    """The greatest units: `3 d 4 h`, `5 min 2 s`, `0 s`."""
     left = max(0, round(span.total_seconds()))
     said: list[str] = []
     for unit, size in UNITS:
         number, left = divmod(left, size)
         if number or said:
             said.append(f"{number} {unit}" if number else "")
-    return " ".join(filter(None, said[:2])) or "0 s"
+    return " ".join(filter(None, said[:units])) or "0 s"
 
 
 def since(start: datetime | None, end: datetime | None) -> timedelta | None:
@@ -100,13 +100,13 @@ def moment(at: datetime) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03} {local:%Z}"
 
 
-def age(at: datetime) -> SafeString:
+def age(at: datetime, *, units: int = 2) -> SafeString:
     """How long ago; the moment itself when pointed at."""
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         at.isoformat(),
         moment(at),
-        f"{rough(timezone.now() - at)} ago",
+        f"{rough(timezone.now() - at, units=units)} ago",
     )
 
 
@@ -116,7 +116,7 @@ def link(url: str, text: object, *, title: str = "") -> SafeString:
 
 def tail(id: UUID) -> str:
     """The end of a time-ordered id: what tells it from its neighbours."""
-    return f"…{str(id)[-12:]}"
+    return f"…{str(id)[-8:]}"
 
 
 def cut(text: str, longest: int) -> str:

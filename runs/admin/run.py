@@ -89,7 +89,8 @@ class RunAdmin(ReadOnly, Operations):
 
     @admin.display(description="run")
     def run(self, run: Run) -> SafeString:
-        return parts.link(reverse("admin:koda_runs_run_change", args=[run.pk]), run.pk)
+        url = reverse("admin:koda_runs_run_change", args=[run.pk])
+        return parts.link(url, parts.tail(run.pk), title=str(run.pk))
 
     @admin.display(description="status")
     def state(self, run: Run) -> SafeString:
@@ -114,7 +115,7 @@ class RunAdmin(ReadOnly, Operations):
 
     @admin.display(description="created")
     def created(self, run: Run) -> SafeString:
-        return parts.age(run.created_at)
+        return parts.age(run.created_at, units=1)
 
     @admin.display(description="waited")
     def waited(self, run: Run) -> str:
@@ -129,8 +130,8 @@ class RunAdmin(ReadOnly, Operations):
         return seconds(since(run.created_at, run.finished_at))
 
     @admin.display(description="held by")
-    def held_by(self, run: Run) -> str:
-        return run.claimed_by or EMPTY
+    def held_by(self, run: Run) -> SafeString:
+        return format_html('<span class="koda-id">{}</span>', run.claimed_by or EMPTY)
 
     # The page -------------------------------------------------------------------------------
 
@@ -150,7 +151,8 @@ class RunAdmin(ReadOnly, Operations):
         run: Run = context["original"]
         now: datetime = timezone.now()
         context |= {
-            "title": "Run",
+            "title": f"Run {run.pk}",
+            "subtitle": None,
             "run": run,
             "facts": facts_about(run, now=now),
             "page": page_of(run, now=now),

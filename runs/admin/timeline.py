@@ -197,16 +197,17 @@ def _end(run: Run) -> Iterator[Step]:
 
 def _told(facts: list[Fact]) -> Iterator[Step]:
     """What the log adds."""
+    names = {fact.tool_call_id: fact.name for fact in facts if fact.name}
     for fact in facts:
-        name = fact.name or fact.tool_call_id or ""
+        name = names.get(fact.tool_call_id) or fact.tool_call_id
         match fact.type:
             case EventType.RUN_RESTARTED:
                 detail = f"{fact.reason}, attempt {fact.attempt}"
                 yield Step(fact.at, "restart", "restarted", detail)
             case EventType.TOOL_STARTED:
-                yield Step(fact.at, "tool", "tool started", name)
+                yield Step(fact.at, "tool", "tool started", f"{name}")
             case EventType.TOOL_COMPLETED:
-                yield Step(fact.at, "tool", "tool completed", name)
+                yield Step(fact.at, "tool", "tool completed", f"{name}")
             case EventType.TOOL_FAILED:
                 yield Step(fact.at, "cut", "tool failed", f"{name}: {fact.error}")
 
