@@ -7,7 +7,7 @@ import math
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, transaction
-from django.db.models import Count
+from django.db.models import Count, Max, Min
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -39,7 +39,8 @@ metrics = transaction.non_atomic_requests(metrics)
 def _open_runs() -> tuple[dict[str, float], float]:
     """By the partial indexes of pending and of active runs, however many have ended."""
     active = Run.objects.active().values_list("status").annotate(number=Count("pk"))
-    pending = Run.objects.filter(status=Status.PENDING)
-    first = pending.order_by("created_at").annotate(now=Now()).values_list("created_at", "now")
-    ages = [(now - created_at).total_seconds() for created_at, now in first[:1]]
-    return {**dict(active), Status.PENDING.value: pending.count()}, max([0.0, *ages])
+    pending = Run.objects.filter(status=Status.PENDING).aggregate(
+        number=Count("pk"), oldest=Min("created_at"), now=Max(Now())
+    )
+    age = (pending["now"] - pending["oldest"]).total_seconds() if pending["oldest"] else 0.0
+    return {**dict(active), Status.PENDING.value: pending["number"]}, max(0.0, age)
