@@ -204,7 +204,7 @@ async def test_without_the_database_the_other_numbers_are_still_told(
 
 
 @pytest.mark.django_db
-def test_open_runs_cost_three_queries(conversation, django_assert_num_queries):
-    with django_assert_num_queries(3):
+def test_open_runs_cost_two_queries(conversation, django_assert_num_queries):
+    with django_assert_num_queries(2):
         numbers, oldest = scrape._open_runs()
     assert (numbers, oldest) == ({"pending": 0}, 0.0)
