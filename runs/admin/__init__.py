@@ -1,10 +1,12 @@
 """The admin: the place to see what runs do, and to stop one.
 
-Read-only but for what goes through the services. Nothing here counts or scans a whole table: a
-page costs the same with a hundred runs as with millions.
+Read-only but for what goes through the services, and tokens, which can be revoked. No page counts
+a whole table or reads more of a log than it shows; the one thing that grows with the number of
+runs is a list narrowed to what hardly any run has.
 """
 
 from runs.admin.conversation import ConversationAdmin
 from runs.admin.run import RunAdmin
+from runs.admin.token import ApiTokenAdmin
 
-__all__ = ["ConversationAdmin", "RunAdmin"]
+__all__ = ["ApiTokenAdmin", "ConversationAdmin", "RunAdmin"]

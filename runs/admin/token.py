@@ -1,0 +1,49 @@
+"""API tokens: whose they are and when they were used last. To revoke one is to delete it."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from runs.admin import parts
+from runs.admin.parts import EMPTY, BoundedPaginator
+from runs.models import ApiToken
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("token", "user", "can_write", "created", "expires_at", "last_used")
+    list_select_related = ("user",)
+    list_per_page = parts.PAGE
+    list_max_show_all = parts.PAGE
+    ordering = ("-pk",)
+    sortable_by = ()
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    search_fields = ("name",)
+    fields = ("user", "name", "can_write", "created_at", "expires_at", "last_used_at")
+    readonly_fields = fields
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return [*self.search_fields, f"user__{get_user_model().USERNAME_FIELD}"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    @admin.display(description="token")
+    def token(self, token: ApiToken) -> str:
+        return str(token)
+
+    @admin.display(description="created")
+    def created(self, token: ApiToken) -> SafeString:
+        return parts.age(token.created_at)
+
+    @admin.display(description="last used")
+    def last_used(self, token: ApiToken) -> SafeString | str:
+        return parts.age(token.last_used_at) if token.last_used_at else EMPTY
