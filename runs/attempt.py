@@ -85,8 +85,8 @@ class Attempt:
         except AgentError as error:
             transient = isinstance(error, TransientError)
             code = error.code or ("transient_error" if transient else "permanent_error")
-            return Failure(clean_text(code), clean_text(error.message), transient)
-        except Exception as error:
+            return Failure(clean_text(str(code)), clean_text(str(error.message)), transient)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             logger.exception("run %s: the agent raised", self._log.run_id)
             return Failure("agent_error", clean_text(f"{type(error).__name__}: {error}"))
         return Completed(translator.usage, translator.finish_reason)

@@ -5,12 +5,12 @@ class KodaError(Exception):
     """Base of all errors of this project."""
 
 
-class IllegalTransition(KodaError):
-    """The transition table has no such move."""
-
-
 class WriteRefused(KodaError):
     """The guarded write hit no row: the run has moved on without this writer."""
+
+
+class IllegalTransition(WriteRefused):
+    """The transition table has no such move."""
 
 
 class Superseded(WriteRefused):

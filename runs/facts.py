@@ -1,5 +1,6 @@
 """Log lines that people and programs can read: one for each fact, always with the same names."""
 
+import json
 import logging
 from typing import TypedDict
 from uuid import UUID
@@ -21,6 +22,12 @@ def fact(
 
     All of it is also in the record's `koda` attribute, for formatters that write JSON.
     """
-    pairs = "".join(f" {name}={value}" for name, value in names.items())
+    pairs = "".join(f" {name}={_plain(value)}" for name, value in names.items())
     extra = {"koda": {"fact": what, "run": str(run), **names}}
     logger.log(level, "run %s: %s%s", run, what, pairs, extra=extra)
+
+
+def _plain(value: object) -> str:
+    """A value that cannot end its pair or its line: quoted, where it could."""
+    text = str(value)
+    return text if text.isprintable() and not set(text) & {" ", '"'} else json.dumps(text)

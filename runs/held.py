@@ -27,6 +27,8 @@ class Held:
     log: RunLog
     started: float
     """When the current try began, in monotonic seconds."""
+    last_chance: bool = False
+    """Its workers died until this is its last try."""
     consumed: int = 0
     """Inputs that the agent has been given."""
     known_inputs: int = 0

@@ -25,6 +25,9 @@ HIGH = 256
 LOW = 64
 """From here on it goes on."""
 
+STOP_PATIENCE = 1.0
+"""Seconds for an idle lane to end; its thread does not keep the process alive."""
+
 _numbers = itertools.count(1)
 
 
@@ -48,7 +51,7 @@ class Lane:
     def stop(self) -> None:
         """End the thread once nothing runs on it."""
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self._thread.join(STOP_PATIENCE)
 
 
 class Lanes:
@@ -118,6 +121,7 @@ class Crossing(AsyncIterator[object]):
 
     def _start(self, respond: Agent, turn: Turn) -> None:
         self._task = self._lane.loop.create_task(self._pump(respond, turn))
+        self._task.add_done_callback(self._finished)
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -133,9 +137,11 @@ class Crossing(AsyncIterator[object]):
                     self._signal()
         except BaseException as error:  # noqa: BLE001 - it is raised again on the other side
             self._error = error
-        finally:
-            self._ended = True
-            self._signal()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """Also for a task that was cancelled before its first step."""
+        self._ended = True
+        self._signal()
 
     async def _wait_for_room(self) -> None:
         while len(self._items) >= HIGH:

@@ -30,6 +30,8 @@ class Lease:
     run_id: UUID
     attempt: int
     held_since: float
+    last_chance: bool = False
+    """Its workers died until this is its last try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class LeaseKeeper:
         self._adopt = adopt
         self._announce = announce
         self._report = report
+        self._resting = False
+        self._sweeping = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="koda-lease", daemon=True)
@@ -81,6 +85,12 @@ class LeaseKeeper:
     def sweep_soon(self) -> None:
         """There may be something to take over."""
         self._wake.set()
+
+    def rest(self) -> None:
+        """Take nothing over from now on; returns once nothing is being taken."""
+        self._resting = True
+        with self._sweeping:
+            return
 
     def stop(self) -> None:
         """End the thread and wait for it."""
@@ -96,8 +106,8 @@ class LeaseKeeper:
             self._wake.clear()
             try:
                 if time.monotonic() >= beat_at:
-                    beat_at = time.monotonic() + self._times.heartbeat
                     self.beat()
+                    beat_at = time.monotonic() + self._times.heartbeat
                 if not self._stop.is_set():
                     self.sweep()
             except Exception as error:  # noqa: BLE001 - a keeper that dies loses every lease
@@ -116,16 +126,41 @@ class LeaseKeeper:
 
     def sweep(self) -> None:
         """Take over or end the runs whose lease is over, one in a transaction."""
-        for run in Run.objects.expired().order_by("lease_expires_at")[:100]:
-            if run.tries >= self._max_attempts and not run.is_handed_back:
-                self._give_up(run)
-            elif self._free() > 0:
-                self._take(run)
+        with self._sweeping:
+            held = list(self._held())
+            mine = {lease.run_id for lease in held}
+            room = 0 if self._resting else self._free()
+            last_chances = sum(lease.last_chance for lease in held)
+            for run in Run.objects.expired().order_by("lease_expires_at")[:100]:
+                if run.pk in mine or self._resting:
+                    continue
+                try:
+                    took = self._look_after(run, room=room, last_chances=last_chances)
+                except Exception:
+                    logger.exception("run %s: not taken over", run.pk)
+                    connection.close()
+                    continue
+                room -= took is not None
+                last_chances += took is not None and took.last_chance(self._max_attempts)
 
-    def _take(self, run: Run) -> None:
+    def _look_after(self, run: Run, *, room: int, last_chances: int) -> Claimed | None:
+        """One run without a worker. Returns it if it is this worker's now.
+
+        A run whose workers died until it has one try left may be what kills them: of those, a
+        worker drives one at a time, so that the innocent among them survive.
+        """
+        died = run.claimed_by != ""
+        if run.tries >= self._max_attempts and not run.is_handed_back:
+            self._give_up(run)
+            return None
+        if room <= 0 or (died and run.tries + 1 >= self._max_attempts and last_chances > 0):
+            return None
+        return self._take(run)
+
+    def _take(self, run: Run) -> Claimed | None:
         claimed = Run.objects.take_over(run.pk, worker=self._worker, lease=self._lease)
         if claimed is None:
-            return
+            return None
         metrics.taken_over(run.claimed_by, claimed)
         fact(
             logger,
@@ -139,6 +174,7 @@ class LeaseKeeper:
             previous=run.claimed_by or "nobody",
         )
         self._adopt(claimed)
+        return claimed
 
     def _give_up(self, run: Run) -> None:
         ended = Run.objects.fail_expired(

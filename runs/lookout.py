@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
@@ -21,6 +22,9 @@ WATCH = 1.0
 
 GLANCE = 0.04
 """Seconds between looks at the rerun marks while text flows."""
+
+TICK, ASLEEP_AFTER = 0.2, 1.5
+"""Seconds between signs of life of the event loop, and after which it counts as blocked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,18 @@ class Lookout:
     def __init__(self, held: Mapping[UUID, Held], reads: DatabaseThreads) -> None:
         self._held = held
         self._reads = reads
+        self._ticked = time.monotonic()
+
+    @property
+    def awake(self) -> bool:
+        """Whether the event loop has turned lately. Asked from other threads."""
+        return time.monotonic() - self._ticked < ASLEEP_AFTER
+
+    async def tick(self) -> None:
+        """Show that the event loop turns, for ever."""
+        while True:
+            self._ticked = time.monotonic()
+            await asyncio.sleep(TICK)
 
     async def watch(self) -> None:
         """Look once a second, for ever: a silent agent writes nothing that could be refused."""

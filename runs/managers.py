@@ -207,7 +207,7 @@ class RunManager(BaseRunManager["Run"]):
             )
             stored = self._messages().add(run_id, run.next_seq, new)
             run.refresh_from_db()
-            return Claimed(run, stored)
+            return Claimed(run, stored, from_the_dead=not released)
 
     def release(
         self,

@@ -39,7 +39,10 @@ class Translator:
             case ToolFailed(tool_call_id, error):
                 return [*self._all_ended(), self._failed(tool_call_id, error)]
             case Usage(input_tokens, output_tokens):
-                self.usage = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+                self.usage = {
+                    "input_tokens": _count(input_tokens),
+                    "output_tokens": _count(output_tokens),
+                }
             case Finish(reason):
                 self.finish_reason = clean_text(str(reason))[:100]
             case _:
@@ -92,6 +95,11 @@ class Translator:
 
     def _all_ended(self) -> list[Event]:
         return self._thinking_ended() + self._text_ended()
+
+
+def _count(number: object) -> int | None:
+    """A number of tokens, as far as it is one."""
+    return number if isinstance(number, int) and 0 <= number < 2**53 else None
 
 
 def _pieces(text: str) -> list[Event]:

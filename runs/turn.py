@@ -135,6 +135,8 @@ class TurnDriver:
         agent = self._agents.get(held.run.agent)
         if agent is None:
             return Failure("unknown_agent", f"No agent is called {held.run.agent!r} here.")
+        if held.interrupted.done():
+            return held.interrupted.result()
         held.started = time.monotonic()
         attempt = Attempt(self._emitter, held.log, self._lanes)
         task = asyncio.create_task(attempt.run(agent, turn), name=f"agent-{held.run.pk}")

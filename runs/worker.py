@@ -17,14 +17,13 @@ from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 
 from runs import metrics, reports
 from runs.agents.registry import LoadedAgent
 from runs.attempt import Failure
 from runs.conf import KodaSettings
 from runs.emitter import Emitter
-from runs.errors import KodaError
 from runs.events import Data
 from runs.facts import fact
 from runs.held import Held, Interrupt
@@ -37,7 +36,7 @@ from runs.ports import Port
 from runs.publisher import Publisher
 from runs.runlog import RunLog
 from runs.states import Status
-from runs.threads import DatabaseThreads, patiently
+from runs.threads import DatabaseThreads, passes, patiently
 from runs.turn import Limits, TurnDriver
 from runs.writes import Claimed, Ended
 
@@ -52,6 +51,12 @@ NUDGE_DELAY = 0.05
 DEAD_AFTER = timedelta(hours=1)
 """A worker unheard of for so long is no longer listed."""
 
+MAX_NAME = 100
+"""Characters of a worker's name that are kept; the process and the start are added to it."""
+
+FORGET_PATIENCE = 2.0
+"""Seconds to take the worker off the list at its end."""
+
 RELEASE_PATIENCE = 5.0
 """Seconds that handing runs back may take at the end of a drain."""
 
@@ -60,7 +65,7 @@ T = TypeVar("T")
 
 def worker_name(name: str | None = None) -> str:
     """Unique for every start, so that a restarted worker is not taken for the one that died."""
-    return f"{name or socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
+    return f"{(name or socket.gethostname())[:MAX_NAME]}/{os.getpid()}/{uuid4().hex[:8]}"
 
 
 class Worker:
@@ -128,17 +133,20 @@ class Worker:
                         ("nudges", self._port.listen(lambda: self._nudged(keeper))),
                         ("watch", self._lookout.watch()),
                         ("glance", self._lookout.glance()),
+                        ("tick", self._lookout.tick()),
                     )
                 ]
                 await self._claim_until_stopped()
+                await asyncio.to_thread(keeper.rest)
                 await self._drain()
                 await self._publisher.drain(1.0)
                 for task in side:
                     task.cancel()
         finally:
             await asyncio.to_thread(keeper.stop)
-            with suppress(DatabaseError):
-                await self._writes(reports.forget, self.name)
+            with suppress(DatabaseError, InterfaceError, TimeoutError):
+                async with asyncio.timeout(FORGET_PATIENCE):
+                    await self._writes(reports.forget, self.name)
             self._lanes.close()
             self._reads.close()
             self._writes.close()
@@ -153,10 +161,10 @@ class Worker:
             ),
             max_attempts=settings.max_attempts,
             held=lambda: [
-                Lease(held.run.pk, held.run.attempt, held.started)
+                Lease(held.run.pk, held.run.attempt, held.started, held.last_chance)
                 for held in list(self._held.values())
             ],
-            free=lambda: 0 if self._stopping.is_set() else self._free(),
+            free=lambda: self._free() if self._lookout.awake else 0,
             adopt=lambda claimed: _call(loop, self._adopt, claimed),
             announce=lambda ended: _call(loop, self._announce, ended),
             report=self._report,
@@ -179,15 +187,18 @@ class Worker:
     async def _claim_until_stopped(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            if self._free() > 0 and await self._claim_one():
-                continue
+            try:
+                if self._free() > 0 and await self._claim_one():
+                    continue
+            except Exception as error:
+                if not passes(error):
+                    raise
+                logger.warning("database away, nothing claimed: %s", error)
             await _wait(self._wake, POLL * random.uniform(0.5, 1.5))
 
     async def _claim_one(self) -> bool:
         """Claim a run and start it. False when there is none."""
-        claimed = await patiently(
-            lambda: self._reads(Run.objects.claim, worker=self.name, lease=self._lease)
-        )
+        claimed = await self._reads(Run.objects.claim, worker=self.name, lease=self._lease)
         if claimed is None:
             return False
         held = self._adopt(claimed)
@@ -205,9 +216,10 @@ class Worker:
                 worker=self.name,
                 seq=run.next_seq,
                 streaming=run.status == Status.STREAMING,
-                on_refused=lambda error: self._refused(run.pk, error),
+                on_refused=lambda error: held.interrupt(Interrupt.LOST),
             ),
             started=time.monotonic(),
+            last_chance=claimed.last_chance(self._settings.max_attempts),
         )
         self._held[run.pk] = held
         self._publisher.show(run.pk, claimed.published)
@@ -223,10 +235,6 @@ class Worker:
             if self._held.get(held.run.pk) is held:
                 del self._held[held.run.pk]
             self._wake.set()
-
-    def _refused(self, run_id: UUID, error: KodaError) -> None:
-        if held := self._held.get(run_id):
-            held.interrupt(Interrupt.LOST)
 
     # Letting go -----------------------------------------------------------------------------
 
@@ -267,8 +275,11 @@ class Worker:
                 worker=self.name,
                 seconds=backoff,
             )
-            soon = backoff + NUDGE_DELAY
-            asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
+            if backoff:
+                soon = backoff + NUDGE_DELAY
+                asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
+            else:
+                self._port.nudge_soon()
 
     async def _abandon(self, run: Run, failure: Failure) -> None:
         """Fail a run whose log takes nothing more; one that was deleted meanwhile is left."""

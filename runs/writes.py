@@ -46,6 +46,12 @@ class Claimed:
 
     run: Run
     published: list[StoredEvent]
+    from_the_dead: bool = False
+    """Its last worker was lost."""
+
+    def last_chance(self, max_attempts: int) -> bool:
+        """Whether its workers died until this is its last try."""
+        return self.from_the_dead and self.run.tries >= max_attempts
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ WORKERS = "koda.workers"
 MAX_CARRIED = 256 * 1024
 """Characters of text and tool data that one message carries; beyond that watchers read the log."""
 
+REJOIN = 30.0
+"""Seconds between two times that a worker joins its group."""
+
 Message = dict[str, Any]
 
 
@@ -129,10 +132,24 @@ async def _listen(on_nudge: Callable[[], None]) -> None:
     channel_layer = layer()
     channel = await channel_layer.new_channel("koda.worker")
     await channel_layer.group_add(WORKERS, channel)
-    on_nudge()
-    while True:
-        await channel_layer.receive(channel)
+    staying = asyncio.create_task(_stay_among_workers(channel), name="koda-nudges-stay")
+    try:
         on_nudge()
+        while True:
+            await channel_layer.receive(channel)
+            on_nudge()
+    finally:
+        staying.cancel()
+
+
+async def _stay_among_workers(channel: str) -> None:
+    """Join again and again: the in-memory layer forgets members in time."""
+    while True:
+        await asyncio.sleep(REJOIN)
+        try:
+            await layer().group_add(WORKERS, channel)
+        except Exception as error:  # noqa: BLE001 - a layer that is down comes back
+            logger.warning("nudges: group not joined again: %s", error)
 
 
 def _messages(batch: Mapping[UUID, Sequence[StoredEvent]]) -> list[tuple[str, Message]]:

@@ -94,6 +94,33 @@ async def test_closing_cancels_the_agent_and_its_lane_is_used_again():
     lanes.close()
 
 
+async def test_a_call_that_is_closed_before_it_began_ends_at_once():
+    async def respond(turn: Turn) -> AsyncIterator[object]:
+        yield "never read"
+
+    lanes = Lanes()
+    for _ in range(20):
+        crossing = lanes.open(respond, TURN)
+        async with asyncio.timeout(2):
+            await crossing.aclose()
+    lanes.close()
+
+
+async def test_an_agent_that_wants_to_exit_ends_its_call_and_not_the_lane():
+    async def respond(turn: Turn) -> AsyncIterator[object]:
+        yield "one"
+        raise SystemExit(0)
+
+    lanes = Lanes()
+    for _ in range(2):
+        crossing = lanes.open(respond, TURN)
+        assert await anext(crossing) == "one"
+        with pytest.raises(SystemExit):
+            await anext(crossing)
+        await crossing.aclose()
+    lanes.close()
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_tool_that_blocks_its_loop_delays_no_other_run(
     port: RecordingPort, koda: Change, monkeypatch: pytest.MonkeyPatch

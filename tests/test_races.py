@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -17,6 +18,7 @@ from runs.agents import TransientError
 from runs.lease import Lease, LeaseKeeper, LeaseTimes
 from runs.models import Conversation, Run
 from runs.states import Status
+from runs.writes import Claimed
 from tests.conftest import Change
 from tests.fakes import LEASE, RecordingPort, assert_sound, log, run_in
 from tests.waiting import until
@@ -57,6 +59,15 @@ def together(*calls):
 
     with ThreadPoolExecutor(len(calls)) as threads:
         return list(threads.map(run, calls))
+
+
+def take_over_soon(run: Run) -> Claimed:
+    """Like the sweep: a row that is locked right now is for the next time."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if taken := Run.objects.take_over(run.pk, worker="w2", lease=LEASE):
+            return taken
+    raise AssertionError("never taken over")
 
 
 async def started(port: RecordingPort, stage: Stage) -> tuple[Conversation, Run]:
@@ -111,6 +122,58 @@ def test_two_sweeps_at_once_give_a_run_up_once(transactional_db: None, conversat
     assert_sound(run)
 
 
+def test_a_sweep_takes_no_run_from_its_own_worker(conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    own, took, _ = keeper("w1", held=[Lease(run.pk, 1, held_since=0.0)])
+    own.sweep()
+    assert took == []
+
+
+def test_a_keeper_at_rest_takes_nothing_over(conversation: Conversation):
+    run = run_in(conversation, Status.STREAMING)
+    expire(run)
+    resting, took, _ = keeper()
+    resting.rest()
+    resting.sweep()
+    assert took == []
+
+
+def test_runs_on_their_last_try_are_taken_one_at_a_time_and_others_at_once(
+    transactional_db: None,
+):
+    runs = [
+        run_in(Conversation.objects.create(visitor_key=str(n)), Status.STREAMING) for n in range(4)
+    ]
+    for run in runs:
+        expire(run)
+    Run.objects.filter(pk__in=[run.pk for run in runs[:3]]).update(tries=2)
+    careful, took, _ = keeper(free=10, attempts=3)
+    careful.sweep()
+    assert sorted(claimed.run.tries for claimed in took) == [2, 3]
+
+
+def test_a_run_that_cannot_be_taken_over_does_not_stop_the_sweep(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+):
+    runs = [
+        run_in(Conversation.objects.create(visitor_key=str(n)), Status.STREAMING) for n in range(2)
+    ]
+    for run in runs:
+        expire(run)
+    take_over = Run.objects.take_over
+
+    def breaks_on_the_first(run_id, **kwargs):
+        if run_id == runs[0].pk:
+            raise ValueError("a log that cannot be read")
+        return take_over(run_id, **kwargs)
+
+    monkeypatch.setattr(Run.objects, "take_over", breaks_on_the_first)
+    sweeping, took, _ = keeper(free=5)
+    sweeping.sweep()
+    assert [claimed.run for claimed in took] == [runs[1]]
+
+
 def test_a_sweep_without_free_slots_leaves_the_run_to_others(conversation: Conversation):
     run = run_in(conversation, Status.STREAMING)
     expire(run)
@@ -143,10 +206,9 @@ def test_a_correction_during_the_take_over_is_in_its_inputs_or_reruns_it(
         expire(run)
         submitted, taken = together(
             lambda: services.submit(conversation, f"correction {n}"),  # noqa: B023
-            lambda: Run.objects.take_over(run.pk, worker="w2", lease=LEASE),
+            lambda: take_over_soon(run),
         )
         assert submitted.merged
-        assert taken is not None
         given = len(taken.published[-1].data["inputs"])
         assert given in (n + 1, n + 2)
         run.refresh_from_db()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 from django.core.cache import cache
+from django.db import OperationalError
 
 from runs import services
 from runs.agents import PermanentError, ToolStarted, TransientError, Turn, Usage
+from runs.lookout import Lookout
 from runs.models import Run, WorkerProcess
 from runs.states import Status
+from runs.threads import DatabaseThreads
 from tests.conftest import Change
 from tests.fakes import RecordingPort, assert_sound, log
 from tests.waiting import until
@@ -190,11 +194,13 @@ async def test_cancel_stops_a_silent_agent_within_two_seconds(port: RecordingPor
     [
         (PermanentError("no", code="content_filter"), "content_filter"),
         (PermanentError("no"), "permanent_error"),
+        (PermanentError("no", code=503), "503"),
         (ValueError("oops\0"), "agent_error"),
+        (SystemExit(0), "agent_error"),
     ],
 )
 async def test_an_error_fails_the_run_at_once_and_keeps_the_text(
-    port: RecordingPort, raised: Exception, code: str
+    port: RecordingPort, raised: BaseException, code: str
 ):
     stage = Stage()
     conversation = await visitor_conversation()
@@ -332,3 +338,30 @@ async def test_a_worker_is_listed_while_it_works_and_not_afterwards(port: Record
         await until(lambda: stage.turns, "the question")
         stage.say.put_nowait(None)
     assert not await db(WorkerProcess.objects.exists)
+
+
+async def test_a_worker_told_to_stop_while_the_database_is_away_stops(
+    port: RecordingPort, monkeypatch: pytest.MonkeyPatch
+):
+    tried = []
+
+    def away(**kwargs):
+        tried.append(kwargs)
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(Run.objects, "claim", away)
+    async with asyncio.timeout(10):
+        async with working(port, scripted=Stage().respond):
+            await until(lambda: tried, "a claim in vain")
+
+
+async def test_a_worker_whose_loop_is_blocked_counts_as_asleep():
+    lookout = Lookout({}, DatabaseThreads("unused", threads=1, keep=True))
+    assert lookout.awake
+    ticking = asyncio.create_task(lookout.tick())
+    await until(lambda: True, "a turn of the loop")
+    block = time.monotonic() + 1.7
+    while time.monotonic() < block:
+        pass
+    assert not lookout.awake
+    ticking.cancel()

@@ -88,7 +88,7 @@ class Stage:
         self.turns.append(list(turn.inputs))
         try:
             while (item := await self.say.get()) is not None:
-                if isinstance(item, Exception):
+                if isinstance(item, BaseException):
                     raise item
                 yield item
         except asyncio.CancelledError:
