@@ -10,7 +10,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Header, NinjaAPI, Query, Status
 from ninja.errors import AuthenticationError, HttpError, ValidationError
-from ninja.security import APIKeyCookie
+from ninja.security import APIKeyCookie, HttpBearer
 
 from runs import auth, conf, errors, schemas, services, states
 from runs.agents.registry import load_agents
@@ -28,6 +28,19 @@ After = Annotated[int, Query(ge=-1, le=2**62)]
 Limit = Annotated[int, Query(ge=1, le=MAX_EVENTS)]
 
 
+class BearerToken(HttpBearer):
+    """An API token. One that is sent and wrong is refused, whatever cookies come with it."""
+
+    def __call__(self, request: HttpRequest) -> Owner | None:
+        try:
+            return auth.token_owner(request)
+        except auth.NotSignedIn:
+            raise AuthenticationError from None
+
+    def authenticate(self, request: HttpRequest, token: str) -> Owner | None:
+        return self(request)
+
+
 class SessionOrVisitor(APIKeyCookie):
     """The session cookie of a signed-in user or of a visitor; both check CSRF."""
 
@@ -43,13 +56,14 @@ class SessionOrVisitor(APIKeyCookie):
 api = NinjaAPI(
     title="Koda",
     version="1",
-    auth=SessionOrVisitor(),
+    auth=[BearerToken(), SessionOrVisitor()],
     docs_url="docs",
     openapi_url="openapi.json",
     urls_namespace="koda_api",
 )
 
 STATUS_OF = {
+    auth.ReadOnlyToken: 403,
     errors.NotFound: 404,
     errors.ConversationBusy: 409,
     errors.KeyReused: 422,

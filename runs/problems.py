@@ -32,7 +32,9 @@ def not_found() -> JsonResponse:
 
 
 def not_signed_in() -> JsonResponse:
-    return problem(401, code="not_signed_in", detail="Sign in first.")
+    answer = problem(401, code="not_signed_in", detail="Sign in first, or send a valid token.")
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
 
 
 CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
