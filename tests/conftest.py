@@ -41,6 +41,12 @@ def koda(settings: object) -> Change:
     return change
 
 
+@pytest.fixture
+def visitors(koda: Change) -> None:
+    """Visitors are admitted, with services too."""
+    koda(allow_anonymous=True)
+
+
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
     yield

@@ -10,7 +10,7 @@ from runs import services
 from runs.models import Conversation, Run, RunInput
 from tests.fakes import RecordingPort
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("port")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("port", "visitors")]
 MISSING = "00000000-0000-7000-8000-000000000000"
 
 
