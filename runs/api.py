@@ -66,6 +66,7 @@ STATUS_OF = {
     auth.ReadOnlyToken: 403,
     errors.NotFound: 404,
     errors.ConversationBusy: 409,
+    errors.NotRegenerable: 409,
     errors.KeyReused: 422,
     errors.InvalidText: 422,
     errors.InvalidMetadata: 422,
@@ -163,7 +164,8 @@ def list_conversations(
 def get_conversation(request: HttpRequest, conversation_id: UUID) -> dict[str, Any]:
     """A conversation with its turns in order."""
     conversation = _conversation(request, conversation_id)
-    runs = list(conversation.runs.order_by("turn").prefetch_related("inputs"))
+    shown = conversation.runs.filter(replaced_by=None)
+    runs = list(shown.order_by("turn").prefetch_related("inputs"))
     active = [run for run in runs if run.status in states.ACTIVE]
     waiting = [run for run in runs if run.status == states.Status.PENDING]
     current = next(iter(active + waiting), None)
@@ -210,12 +212,9 @@ def send_message(
         agent=body.agent,
         metadata=body.metadata,
     )
-    answer = {
-        "run": schemas.run_json(submitted.run),
-        "merged": submitted.merged,
-        "position": submitted.position,
-        "stream_url": schemas.stream_url(submitted.run.pk),
-    }
+    answer = schemas.answer_json(
+        submitted.run, merged=submitted.merged, position=submitted.position
+    )
     return Status(200 if submitted.merged else 201, answer)
 
 
@@ -255,6 +254,16 @@ def get_events(
 def cancel_run(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
     """Stop a run. A finished one comes back as it is."""
     return schemas.run_json(services.cancel(_run(request, run_id).pk))
+
+
+@api.post("runs/{uuid:run_id}/regenerate", response={201: dict[str, Any]})
+def regenerate_run(
+    request: HttpRequest, run_id: UUID, body: schemas.Regeneration | None = None
+) -> Status[dict[str, Any]]:
+    """Answer the last turn anew, with the same or with edited inputs."""
+    inputs = None if body is None else body.inputs
+    run = services.regenerate(_run(request, run_id).pk, inputs=inputs)
+    return Status(201, schemas.answer_json(run, merged=False, position=0))
 
 
 @api.get("agents")

@@ -49,6 +49,12 @@ class ConversationBusy(Refused):
     code = "conversation_busy"
 
 
+class NotRegenerable(Refused):
+    """Only the last turn of a conversation can be answered anew, and only once it is over."""
+
+    code = "not_regenerable"
+
+
 class NotFound(Refused):
     """No such object, or not yours: the two look the same."""
 

@@ -28,11 +28,17 @@ def inputs_of(run: Run) -> list[str]:
 def history_before(run: Run) -> list[ChatMessage]:
     """The finished turns before this one as chat messages, oldest first.
 
-    Failed and cancelled turns count with the text that they got to. Every tool call is followed
-    by its result; one that was interrupted has none and is left out.
+    Failed and cancelled turns count with the text that they got to, of turns that were answered
+    anew the newest answer. Every tool call is followed by its result; one that was interrupted
+    has none and is left out.
     """
     earlier = list(
-        Run.objects.filter(conversation=run.conversation_id, turn__lt=run.turn, status__in=TERMINAL)
+        Run.objects.filter(
+            conversation=run.conversation_id,
+            turn__lt=run.turn,
+            status__in=TERMINAL,
+            replaced_by=None,
+        )
         .order_by("turn")
         .prefetch_related("inputs")
     )

@@ -29,6 +29,10 @@ class NewMessage(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+class Regeneration(BaseModel):
+    inputs: list[str] | None = Field(None, max_length=100)
+
+
 def moment(at: datetime | None) -> str | None:
     """ISO 8601 in UTC."""
     return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -71,6 +75,16 @@ def conversation_json(conversation: Conversation) -> dict[str, Any]:
         "title": conversation.title,
         "agent": conversation.agent or conf.get().default_agent,
         "created_at": moment(conversation.created_at),
+    }
+
+
+def answer_json(run: Run, *, merged: bool, position: int) -> dict[str, Any]:
+    """Where a message went."""
+    return {
+        "run": run_json(run),
+        "merged": merged,
+        "position": position,
+        "stream_url": stream_url(run.pk),
     }
 
 

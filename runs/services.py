@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -21,6 +22,7 @@ from runs.errors import (
     InvalidText,
     KeyReused,
     NotFound,
+    NotRegenerable,
     UnknownAgent,
 )
 from runs.facts import RunNames, fact
@@ -189,6 +191,43 @@ def _start(
     run.refresh_from_db()
     fact(logger, "created", **_names(run), turn=run.turn)
     return Submitted(run, merged=False, position=0)
+
+
+def regenerate(run_id: UUID, *, inputs: Sequence[str] | None = None) -> Run:
+    """Answer the last turn anew, with the same or with edited inputs.
+
+    The new run takes the place of the finished one, which becomes history. Raises NotFound,
+    NotRegenerable and InvalidText.
+    """
+    edited = None if inputs is None else [check_text(text) for text in inputs]
+    if edited == []:
+        raise InvalidText("there is no input to answer")
+    with write_transaction():
+        try:
+            conversation_id = Run.objects.values_list("conversation_id", flat=True).get(pk=run_id)
+            conversation = Conversation.objects.lock(conversation_id)
+        except (Run.DoesNotExist, Conversation.DoesNotExist):
+            raise NotFound("no such run") from None
+        last = conversation.runs.order_by("-turn").first()
+        if last is None or last.pk != run_id or not last.is_terminal:
+            raise NotRegenerable("only the last turn can be answered anew, once it is over")
+        texts = edited or list(last.inputs.values_list("text", flat=True))
+        run = Run.objects.create(
+            conversation=conversation,
+            turn=last.turn + 1,
+            agent=last.agent,
+            metadata=last.metadata,
+            replaces=last,
+            input_count=len(texts),
+        )
+        RunInput.objects.bulk_create(
+            RunInput(run=run, conversation=conversation, position=position, text=text)
+            for position, text in enumerate(texts)
+        )
+        transaction.on_commit(ports.port().nudge_soon)
+        run.refresh_from_db()
+    fact(logger, "created", **_names(run), turn=run.turn, replaces=run_id)
+    return run
 
 
 def cancel(run_id: UUID, *, reason: str = "user") -> Run:
