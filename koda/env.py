@@ -1,6 +1,7 @@
 """The environment, read once: where the database and Redis are, and Django's own switches."""
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from runs.conf import ConfigError
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+ORIGIN = re.compile(r"https?://[^\s/?#@*]+")
 
 
 def flag(name: str, *, default: bool) -> bool:
@@ -109,6 +111,18 @@ def secret_key(base_dir: Path, *, fallback: Callable[[], str]) -> str:
 
 def hosts() -> list[str]:
     """DJANGO_ALLOWED_HOSTS, a comma list. Without it Django serves loopback names only."""
-    value = os.environ.get("DJANGO_ALLOWED_HOSTS", "")
-    named = [host.strip() for host in value.split(",") if host.strip()]
-    return named or ["localhost", "127.0.0.1", "[::1]"]
+    return _comma_list("DJANGO_ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+
+
+def origins(name: str) -> list[str]:
+    """A comma list of origins, such as `https://shop.example.com`; empty without one."""
+    named = _comma_list(name)
+    for origin in named:
+        if not ORIGIN.fullmatch(origin):
+            raise ConfigError(f"{name}: {origin!r} is not an origin like https://example.com.")
+    return named
+
+
+def _comma_list(name: str) -> list[str]:
+    parts = os.environ.get(name, "").split(",")
+    return [part.strip() for part in parts if part.strip()]

@@ -23,6 +23,17 @@ ENVIRONMENT = (
         "Signs the sessions. The same for all processes of a site.",
     ),
     Variable("DJANGO_ALLOWED_HOSTS", "loopback names", "Comma list of the names served."),
+    Variable(
+        "DJANGO_CSRF_TRUSTED_ORIGINS",
+        "none",
+        "Comma list of origins (`https://chat.example.com`) whose pages may post with the site's "
+        "cookies, where a proxy hides the site's own from Django.",
+    ),
+    Variable(
+        "KODA_CORS_ORIGINS",
+        "none",
+        "Comma list of origins whose pages may call the API, with a token.",
+    ),
     Variable("DJANGO_DEBUG", "off", "Django's debug pages. Never where others can reach them."),
     Variable(
         "DJANGO_TLS",

@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "corsheaders",
     "ninja",  # the files of the API's docs page
     "runs",
     "streaming",
@@ -34,6 +35,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "corsheaders.middleware.CorsMiddleware",  # outermost: refusals need its headers as well
     "runs.problems.problems",
     "django.middleware.security.SecurityMiddleware",
     "koda.csp.content_security_policy",
@@ -119,6 +121,14 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_TRUSTED_ORIGINS = env.origins("DJANGO_CSRF_TRUSTED_ORIGINS")
+
+# Pages of other origins come with a token, never with cookies.
+CORS_ALLOWED_ORIGINS = env.origins("KODA_CORS_ORIGINS")
+CORS_URLS_REGEX = r"^/api/"
+CORS_ALLOW_HEADERS = ["authorization", "content-type", "idempotency-key", "last-event-id"]
+CORS_EXPOSE_HEADERS = ["retry-after"]
+
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 
 TLS = env.flag("DJANGO_TLS", default=False)
