@@ -34,8 +34,10 @@ class Regeneration(BaseModel):
 
 
 def moment(at: datetime | None) -> str | None:
-    """ISO 8601 in UTC."""
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """ISO 8601 in UTC, always with microseconds: such texts sort as the times do."""
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def input_json(given: RunInput) -> dict[str, Any]:
