@@ -3,6 +3,9 @@
 Django gives every ASGI request a thread of its own and keeps it, with its database connection,
 until the response has ended; for a stream that is never. Streams share one thread instead: it
 authenticates them one after the other and does nothing slow.
+
+Django reads a whole body to the disk before it looks at its size, and only where the size is
+announced. So bodies are bounded here.
 """
 
 import os
@@ -11,8 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext
+from django.conf import settings
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
+from django.http import HttpResponse
+
+from runs.problems import too_large
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "koda.settings")
 
@@ -38,4 +45,50 @@ class SharedStreamThread:
             await self._application(scope, receive, send)
 
 
-application = SharedStreamThread(ASGIStaticFilesHandler(get_asgi_application()))
+class TooLarge(Exception):
+    """The body goes on beyond the limit."""
+
+
+class BoundedBody:
+    """Ends requests whose body is larger than DATA_UPLOAD_MAX_MEMORY_SIZE, announced or not."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        left = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if _announced(scope) > left:
+            await _answer(send, too_large())
+            return
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise TooLarge
+            return message
+
+        try:
+            await self._application(scope, bounded, send)
+        except TooLarge:
+            await _answer(send, too_large())
+
+
+def _announced(scope: Scope) -> int:
+    """The Content-Length; 0 without a readable one, which is for others to complain about."""
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    return int(length) if length.isdigit() else 0
+
+
+async def _answer(send: Send, response: HttpResponse) -> None:
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
+    headers.append((b"content-length", str(len(response.content)).encode()))
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
+
+
+application = BoundedBody(SharedStreamThread(ASGIStaticFilesHandler(get_asgi_application())))

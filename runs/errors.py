@@ -55,6 +55,12 @@ class NotRegenerable(Refused):
     code = "not_regenerable"
 
 
+class TooManyRuns(Refused):
+    """The owner has as many open runs as one may have."""
+
+    code = "too_many_runs"
+
+
 class NotFound(Refused):
     """No such object, or not yours: the two look the same."""
 

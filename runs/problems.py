@@ -37,7 +37,18 @@ def not_signed_in() -> JsonResponse:
     return answer
 
 
-CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+def too_large() -> JsonResponse:
+    return problem(413, code="too_large", detail="The body is too large.")
+
+
+CODES = {
+    400: "malformed",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    500: "internal",
+}
 DETAILS = {
     400: "The request cannot be understood.",
     403: "This is not allowed.",

@@ -50,6 +50,11 @@ class Owner:
     user: AbstractBaseUser | None = None
     visitor_key: str = ""
 
+    @property
+    def name(self) -> str:
+        """Tells owners apart; nothing to show to anybody."""
+        return f"visitor-{self.visitor_key}" if self.user is None else f"user-{self.user.pk}"
+
     def condition(self, prefix: str = "") -> Q:
         if self.user is not None:
             return Q(**{f"{prefix}owner": self.user})
@@ -84,6 +89,14 @@ class MessageQuerySet(models.QuerySet["Message"]):
 class RunQuerySet(models.QuerySet["Run"]):
     def owned_by(self, owner: Owner) -> RunQuerySet:
         return self.filter(owner.condition("conversation__"))
+
+    def of_owner(self, conversation: Conversation) -> RunQuerySet:
+        """Runs in all conversations of whom this one belongs to."""
+        if conversation.owner_id is not None:
+            return self.filter(conversation__owner=conversation.owner_id)
+        return self.filter(
+            conversation__owner=None, conversation__visitor_key=conversation.visitor_key
+        )
 
     def active(self) -> RunQuerySet:
         return self.filter(status__in=states.ACTIVE)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from runs import conf, marks, ports
-from runs.agents.registry import agent_paths
+from runs import conf, given, marks, ports
 from runs.errors import (
     ConversationBusy,
-    InvalidMetadata,
     InvalidText,
     KeyReused,
     NotFound,
     NotRegenerable,
-    UnknownAgent,
+    TooManyRuns,
 )
 from runs.facts import RunNames, fact
 from runs.models import Conversation, Message, Run, RunInput
 from runs.querysets import Owner
-from runs.sanitize import UncleanValue, clean_json, clean_text
+from runs.sanitize import clean_text
 from runs.transactions import write_transaction
 from runs.writes import Ended
 
@@ -58,7 +54,7 @@ def create_conversation(
 ) -> Conversation:
     """A new, empty conversation. Raises UnknownAgent."""
     if agent:
-        _check_agent(agent)
+        given.agent(agent)
     conversation = Conversation.objects.create(
         owner_id=None if owner.user is None else owner.user.pk,
         visitor_key=owner.visitor_key,
@@ -79,19 +75,6 @@ def rename(conversation_id: UUID, title: str) -> Conversation:
         raise NotFound("no such conversation") from None
 
 
-def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata as it is stored: what Postgres or a browser would not take is replaced."""
-    try:
-        return cast(dict[str, Any], clean_json(metadata))
-    except UncleanValue as error:
-        raise InvalidMetadata(f"the metadata cannot be stored: {error}") from None
-
-
-def _check_agent(name: str) -> None:
-    if name not in agent_paths(conf.get().agents):
-        raise UnknownAgent(f"no agent is called {name!r}")
-
-
 def submit(
     conversation: Conversation,
     text: str,
@@ -100,25 +83,22 @@ def submit(
     key: str | None = None,
     agent: str | None = None,
     metadata: dict[str, Any] | None = None,
+    max_open: int | None = None,
 ) -> Submitted:
     """Answer a message: in the run in progress if it may join it, else in a new run.
 
     `key` makes the call idempotent: the same key and message give the first answer again.
-    Raises InvalidText, InvalidMetadata, UnknownAgent, ConversationBusy (on_busy=reject),
-    KeyReused and NotFound.
+    `max_open` bounds the owner's open runs. Raises InvalidText, InvalidMetadata, UnknownAgent,
+    ConversationBusy (on_busy=reject), KeyReused, TooManyRuns and NotFound.
     """
-    text = check_text(text)
-    metadata = _check_metadata(metadata or {})
+    text = given.text(text)
+    metadata = given.metadata(metadata or {})
     on_busy = OnBusy(on_busy)
     if agent:
-        _check_agent(agent)
-    message = {"text": text, "on_busy": on_busy, "agent": agent, "metadata": metadata}
-    body_hash = hashlib.sha256(json.dumps(message, sort_keys=True).encode()).hexdigest()
+        given.agent(agent)
+    body_hash = given.fingerprint(text=text, on_busy=on_busy, agent=agent, metadata=metadata)
     with write_transaction():
-        try:
-            locked = Conversation.objects.lock(conversation.pk)
-        except Conversation.DoesNotExist:
-            raise NotFound("no such conversation") from None
+        locked = _lock(conversation.pk)
         if key is not None and (before := _answered(locked, key, body_hash)):
             return before
         newest = locked.runs.order_by("-turn").first()
@@ -130,18 +110,8 @@ def submit(
         new_input = RunInput(conversation=locked, text=text, key=key, body_hash=body_hash)
         if on_busy is OnBusy.MERGE and newest and (joined := _join(newest, new_input)):
             return joined
+        _check_room(locked, max_open)
         return _start(locked, new_input, newest=newest, agent=agent, metadata=metadata)
-
-
-def check_text(text: str) -> str:
-    """The text as it is stored. Raises InvalidText for an empty or a too long one."""
-    text = clean_text(text)
-    longest = conf.get().max_text
-    if not text.strip():
-        raise InvalidText("the text is empty")
-    if len(text) > longest:
-        raise InvalidText(f"the text has {len(text)} characters; {longest} is the limit")
-    return text
 
 
 def _answered(conversation: Conversation, key: str, body_hash: str) -> Submitted | None:
@@ -193,41 +163,72 @@ def _start(
     return Submitted(run, merged=False, position=0)
 
 
-def regenerate(run_id: UUID, *, inputs: Sequence[str] | None = None) -> Run:
+def regenerate(
+    run_id: UUID,
+    *,
+    inputs: Sequence[str] | None = None,
+    key: str | None = None,
+    max_open: int | None = None,
+) -> Run:
     """Answer the last turn anew, with the same or with edited inputs.
 
-    The new run takes the place of the finished one, which becomes history. Raises NotFound,
-    NotRegenerable and InvalidText.
+    The new run takes the place of the finished one, which becomes history. `key` and `max_open`
+    as in `submit`. Raises NotFound, NotRegenerable, InvalidText, KeyReused and TooManyRuns.
     """
-    edited = None if inputs is None else [check_text(text) for text in inputs]
+    edited = None if inputs is None else [given.text(text) for text in inputs]
     if edited == []:
         raise InvalidText("there is no input to answer")
+    body_hash = given.fingerprint(regenerate=str(run_id), inputs=edited)
     with write_transaction():
-        try:
-            conversation_id = Run.objects.values_list("conversation_id", flat=True).get(pk=run_id)
-            conversation = Conversation.objects.lock(conversation_id)
-        except (Run.DoesNotExist, Conversation.DoesNotExist):
-            raise NotFound("no such run") from None
+        found = Run.objects.filter(pk=run_id).values_list("conversation_id", flat=True).first()
+        if found is None:
+            raise NotFound("no such run")
+        conversation = _lock(found)
+        if key is not None and (before := _answered(conversation, key, body_hash)):
+            return before.run
         last = conversation.runs.order_by("-turn").first()
         if last is None or last.pk != run_id or not last.is_terminal:
             raise NotRegenerable("only the last turn can be answered anew, once it is over")
+        _check_room(conversation, max_open)
         texts = edited or list(last.inputs.values_list("text", flat=True))
-        run = Run.objects.create(
-            conversation=conversation,
-            turn=last.turn + 1,
-            agent=last.agent,
-            metadata=last.metadata,
-            replaces=last,
-            input_count=len(texts),
-        )
-        RunInput.objects.bulk_create(
-            RunInput(run=run, conversation=conversation, position=position, text=text)
-            for position, text in enumerate(texts)
-        )
-        transaction.on_commit(ports.port().nudge_soon)
-        run.refresh_from_db()
+        run = _replace(last, texts, key=key, body_hash=body_hash)
     fact(logger, "created", **_names(run), turn=run.turn, replaces=run_id)
     return run
+
+
+def _replace(last: Run, texts: list[str], *, key: str | None, body_hash: str) -> Run:
+    run = Run.objects.create(
+        conversation_id=last.conversation_id,
+        turn=last.turn + 1,
+        agent=last.agent,
+        metadata=last.metadata,
+        replaces=last,
+        input_count=len(texts),
+    )
+    new_inputs = [
+        RunInput(run=run, conversation_id=run.conversation_id, position=position, text=text)
+        for position, text in enumerate(texts)
+    ]
+    new_inputs[0].key, new_inputs[0].body_hash = key, body_hash
+    RunInput.objects.bulk_create(new_inputs)
+    transaction.on_commit(ports.port().nudge_soon)
+    run.refresh_from_db()
+    return run
+
+
+def _lock(conversation_id: UUID) -> Conversation:
+    try:
+        return Conversation.objects.lock(conversation_id)
+    except Conversation.DoesNotExist:
+        raise NotFound("no such conversation") from None
+
+
+def _check_room(conversation: Conversation, max_open: int | None) -> None:
+    """Raises TooManyRuns. Other conversations are not locked: a burst may pass by a few."""
+    if max_open is None:
+        return
+    if Run.objects.open().of_owner(conversation)[:max_open].count() >= max_open:
+        raise TooManyRuns(f"{max_open} runs of yours are open; wait until one has ended")
 
 
 def cancel(run_id: UUID, *, reason: str = "user") -> Run:
@@ -244,10 +245,7 @@ def cancel(run_id: UUID, *, reason: str = "user") -> Run:
 def delete(conversation_id: UUID) -> None:
     """Delete a conversation with all its runs, whatever they are doing. Raises NotFound."""
     with write_transaction():
-        try:
-            conversation = Conversation.objects.lock(conversation_id)
-        except Conversation.DoesNotExist:
-            raise NotFound("no such conversation") from None
+        conversation = _lock(conversation_id)
         runs = list(conversation.runs.select_for_update().values_list("pk", flat=True))
         Message.objects.filter(run_id__in=runs).delete()
         conversation.delete()
