@@ -16,7 +16,7 @@ from uuid import UUID
 
 from runs import metrics
 from runs.errors import InputGrew, KodaError, Unwritable
-from runs.events import Event, EventType, StoredEvent, delta
+from runs.events import Event, EventType, StoredEvent, delta, numbered
 from runs.facts import fact
 from runs.runlog import RunLog, Terminal
 from runs.states import Status
@@ -208,7 +208,7 @@ class Emitter:
             self._refuse(log, entry, answer)
 
     def _stored(self, log: RunLog, entry: Append) -> None:
-        stored = [StoredEvent(entry.seq + i, e.type, e.data) for i, e in enumerate(entry.events)]
+        stored = numbered(entry.seq, entry.events)
         log.seq += len(stored)
         for event in stored:
             log.stored.apply(event)

@@ -54,6 +54,11 @@ class StoredEvent:
         return self.type in TERMINAL_TYPES
 
 
+def numbered(seq: int, new: Sequence[Event]) -> list[StoredEvent]:
+    """`new` as the stretch of a log that begins with number `seq`."""
+    return [StoredEvent(seq + i, event.type, event.data) for i, event in enumerate(new)]
+
+
 def run_started(*, attempt: int, agent: str) -> Event:
     return Event(EventType.RUN_STARTED, {"attempt": attempt, "agent": agent})
 

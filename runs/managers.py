@@ -58,6 +58,26 @@ class RunManager(BaseRunManager["Run"]):
             transaction.on_commit(partial(metrics.RUNS_ENDED.labels(to).inc, hit))
         return hit
 
+    def _record(
+        self,
+        run: Run,
+        new: Sequence[Event],
+        *,
+        to: Status | None,
+        **changes: Any,  # noqa: ANN401
+    ) -> list[StoredEvent]:
+        """Move a row that is as `run` has it, with `new` at the end of its log; `run` follows.
+
+        Returns what was stored: nothing, if the row has moved on.
+        """
+        guard = Q(pk=run.pk, attempt=run.attempt, next_seq=run.next_seq)
+        hit = self._transition(guard, to=to, next_seq=F("next_seq") + len(new), **changes)
+        if not hit:
+            return []
+        stored = self._messages().add(run.pk, run.next_seq, new)
+        run.refresh_from_db()
+        return stored
+
     # A worker's run -------------------------------------------------------------------------
 
     def claim(self, *, worker: str, lease: timedelta) -> Claimed | None:
@@ -73,21 +93,17 @@ class RunManager(BaseRunManager["Run"]):
 
     def _claim(self, run: Run, *, worker: str, lease: timedelta) -> Claimed | None:
         started = events.run_started(attempt=run.attempt + 1, agent=run.agent)
-        hit = self._transition(
-            Q(pk=run.pk, attempt=run.attempt, next_seq=run.next_seq),
+        stored = self._record(
+            run,
+            [started],
             to=Status.RUNNING,
             attempt=F("attempt") + 1,
             tries=F("tries") + 1,
             claimed_by=worker,
             lease_expires_at=Now() + lease,
             started_at=Now(),
-            next_seq=F("next_seq") + 1,
         )
-        if not hit:
-            return None
-        stored = self._messages().add(run.pk, run.next_seq, [started])
-        run.refresh_from_db()
-        return Claimed(run, stored)
+        return Claimed(run, stored) if stored else None
 
     def append(self, batch: Sequence[Append], *, lease: timedelta) -> list[KodaError | None]:
         """Add events to the logs of several runs at once: the only way in for a worker.
@@ -95,20 +111,21 @@ class RunManager(BaseRunManager["Run"]):
         One answer for each entry: None means that it is stored, anything else says why the run
         did not take it. Entries for different runs do not affect one another.
         """
-        refused: list[Append] = []
+        refused: set[int] = set()
         rows: list[Message] = []
+        in_lock_order = sorted(range(len(batch)), key=lambda place: batch[place].run_id)
         with write_transaction():
-            for entry in sorted(batch, key=lambda entry: entry.run_id):  # one lock order for all
+            for place in in_lock_order:
+                entry = batch[place]
                 if not self._guarded_append(entry, lease=lease):
-                    refused.append(entry)
+                    refused.add(place)
                     continue
-                stored = [
-                    StoredEvent(entry.seq + i, event.type, event.data)
-                    for i, event in enumerate(entry.events)
-                ]
+                stored = events.numbered(entry.seq, entry.events)
                 rows += self._messages().rows(entry.run_id, stored)
             self._messages().bulk_create(rows)
-        return [self._explain(entry) if entry in refused else None for entry in batch]
+        return [
+            self._explain(entry) if place in refused else None for place, entry in enumerate(batch)
+        ]
 
     def _guarded_append(self, entry: Append, *, lease: timedelta) -> int:
         guard = Q(pk=entry.run_id, attempt=entry.attempt, next_seq=entry.seq)
@@ -195,18 +212,16 @@ class RunManager(BaseRunManager["Run"]):
                     inputs=inputs,
                 ),
             ]
-            self._transition(
-                Q(pk=run_id),
+            stored = self._record(
+                run,
+                new,
                 to=None,
                 attempt=attempt,
                 tries=F("tries") + (0 if released and not retry else 1),
                 claimed_by=worker,
                 lease_expires_at=Now() + lease,
-                next_seq=F("next_seq") + len(new),
                 error=None,
             )
-            stored = self._messages().add(run_id, run.next_seq, new)
-            run.refresh_from_db()
             return Claimed(run, stored, from_the_dead=not released)
 
     def release(
@@ -272,16 +287,14 @@ class RunManager(BaseRunManager["Run"]):
         states.check_move(Status(run.status), to)
         folded = events.fold(self._messages().log(run.pk))
         new = [*folded.interrupted_tools("stopped"), event]
-        self._transition(
-            Q(pk=run.pk),
+        stored = self._record(
+            run,
+            new,
             to=to,
-            next_seq=F("next_seq") + len(new),
             output=folded.text,
             error=error,
             finish_reason=event.data.get("reason", "error"),
         )
-        stored = self._messages().add(run.pk, run.next_seq, new)
-        run.refresh_from_db()
         return Ended(run, stored)
 
     def cancel(self, run_id: UUID, *, reason: str) -> Ended:

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from runs import states
-from runs.events import Event, StoredEvent
+from runs.events import Event, StoredEvent, numbered
 from runs.sanitize import clean_text
 from runs.states import Status
 
@@ -75,7 +75,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
     def add(self, run_id: UUID, seq: int, new: Sequence[Event]) -> list[StoredEvent]:
         """Insert `new` as numbers seq, seq + 1 … The caller has moved `next_seq` already."""
-        stored = [StoredEvent(seq + i, event.type, event.data) for i, event in enumerate(new)]
+        stored = numbered(seq, new)
         self.bulk_create(self.rows(run_id, stored))
         return stored
 
