@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.core.cache import cache
+from django.test import Client
 
 from runs import ports
 from runs.conf import KodaSettings
@@ -45,6 +46,12 @@ def koda(settings: object) -> Change:
 def visitors(koda: Change) -> None:
     """Visitors are admitted, with services too."""
     koda(allow_anonymous=True)
+
+
+@pytest.fixture
+def admin(admin_client: Client) -> Client:
+    """A superuser's browser."""
+    return admin_client
 
 
 @pytest.fixture(autouse=True)

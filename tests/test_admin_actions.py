@@ -12,14 +12,8 @@ from django.urls import reverse
 
 from runs.models import Conversation, Run
 from runs.states import TERMINAL, Status
+from tests.admin_pages import LIST, OVERVIEW, page_url
 from tests.fakes import RecordingPort, assert_sound, finish, run_in
-
-LIST = reverse("admin:koda_runs_run_changelist")
-OVERVIEW = reverse("admin:koda_runs_run_overview")
-
-
-def page_url(run: Run) -> str:
-    return reverse("admin:koda_runs_run_change", args=[run.pk])
 
 
 def cancel_url(run: Run) -> str:

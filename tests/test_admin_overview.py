@@ -13,10 +13,10 @@ from runs import reports
 from runs.admin.overview import OLDEST, overview
 from runs.models import Conversation, Run, WorkerProcess
 from runs.states import Status
+from tests.admin_pages import OVERVIEW
 from tests.fakes import pending_run, run_in
 
 pytestmark = pytest.mark.django_db
-OVERVIEW = reverse("admin:koda_runs_run_overview")
 
 
 def elsewhere() -> Conversation:

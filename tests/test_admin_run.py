@@ -13,27 +13,8 @@ from runs import events, reports
 from runs.events import RestartReason
 from runs.models import Conversation, Run, RunInput
 from runs.states import Status
+from tests.admin_pages import HOSTILE, LIST, OVERVIEW, page_url, text
 from tests.fakes import pending_run, run_in, write
-
-HOSTILE = "<script>alert(1)</script>"
-LIST = reverse("admin:koda_runs_run_changelist")
-OVERVIEW = reverse("admin:koda_runs_run_overview")
-
-
-def page_url(run: Run) -> str:
-    return reverse("admin:koda_runs_run_change", args=[run.pk])
-
-
-def text(client: Client, url: str, **query: object) -> str:
-    answer = client.get(url, query)
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
-@pytest.fixture
-def admin(admin_client: Client) -> Client:
-    return admin_client
-
 
 # The time line
 

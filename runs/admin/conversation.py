@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs.admin import parts
-from runs.admin.parts import BoundedPaginator, ReadOnly, as_uuid
+from runs.admin.parts import BoundedList, ReadOnly, as_uuid
 from runs.models import Conversation
 
 SEARCHED = 20_000
@@ -18,17 +18,10 @@ SEARCHED = 20_000
 
 
 @admin.register(Conversation)
-class ConversationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class ConversationAdmin(ReadOnly, BoundedList):
     list_display = ("conversation", "title_shown", "agent_name", "owner_name", "created", "runs")
     list_display_links = None
     list_select_related = ("owner",)
-    list_per_page = parts.PAGE
-    list_max_show_all = parts.PAGE
-    ordering = ("-id",)
-    sortable_by = ()
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     search_fields = ("id",)
     search_help_text = (
         f"An id. Other words are looked for in the titles of the newest {SEARCHED:,} conversations."

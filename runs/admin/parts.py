@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -47,6 +48,18 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     @property
     def is_bounded(self) -> bool:
         return self.count == COUNTED
+
+
+class BoundedList(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A list, newest first, whose cost does not grow with its table."""
+
+    list_per_page = PAGE
+    list_max_show_all = PAGE
+    ordering = ("-pk",)
+    sortable_by = ()
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
 
 
 def as_uuid(text: str) -> UUID | None:

@@ -21,7 +21,7 @@ from runs.admin.filters import AgeFilter, AgentFilter, StatusFilter
 from runs.admin.log import log_page
 from runs.admin.overview import OLDEST, overview
 from runs.admin.page import facts_about, page_of
-from runs.admin.parts import EMPTY, BoundedPaginator, ReadOnly, as_uuid, seconds, since
+from runs.admin.parts import EMPTY, BoundedList, ReadOnly, as_uuid, seconds, since
 from runs.models import Run, RunInput
 
 SEARCHED = 20_000
@@ -31,7 +31,7 @@ BULKY = ("output", "metadata", "error", "usage")
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly, Operations):
+class RunAdmin(ReadOnly, BoundedList, Operations):
     list_display = (
         "run",
         "state",
@@ -47,13 +47,6 @@ class RunAdmin(ReadOnly, Operations):
     )
     list_display_links = None
     list_filter = (StatusFilter, AgentFilter, AgeFilter)
-    list_per_page = parts.PAGE
-    list_max_show_all = parts.PAGE
-    ordering = ("-id",)
-    sortable_by = ()
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     search_fields = ("id",)
     search_help_text = (
         "The id of a run or a conversation. Other words are looked for in the newest "

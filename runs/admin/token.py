@@ -10,21 +10,14 @@ from django.utils.safestring import SafeString
 
 from runs import tokens
 from runs.admin import parts
-from runs.admin.parts import EMPTY, BoundedPaginator
+from runs.admin.parts import EMPTY, BoundedList
 from runs.models import ApiToken
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ApiTokenAdmin(BoundedList):
     list_display = ("token", "user", "can_write", "created", "expires_at", "last_used")
     list_select_related = ("user",)
-    list_per_page = parts.PAGE
-    list_max_show_all = parts.PAGE
-    ordering = ("-pk",)
-    sortable_by = ()
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     search_fields = ("name",)
     fields = ("user", "name", "can_write", "created_at", "expires_at", "last_used_at")
     readonly_fields = ("created_at", "last_used_at")

@@ -19,8 +19,9 @@ from koda.terminal.here import Here
 from koda.terminal.printer import Printer
 from koda.terminal.server import Server
 from koda.terminal.session import Session
-from runs import conf, ports
-from runs.agents.registry import AgentConfigError, LoadedAgent, load_agents
+from runs import ports
+from runs.agents.registry import LoadedAgent
+from runs.management.agents import configured_agents
 
 
 class Command(BaseCommand):
@@ -57,10 +58,7 @@ def _agents_here() -> dict[str, LoadedAgent]:
     """What the worker of this process can answer with; none where workers run elsewhere."""
     if not ports.port().local:
         return {}
-    try:
-        agents = load_agents(conf.get().agents)
-    except AgentConfigError as error:
-        raise CommandError(str(error)) from None
+    agents = configured_agents()
     call_command("migrate", verbosity=0, interactive=False)
     return agents
 

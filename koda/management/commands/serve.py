@@ -5,11 +5,11 @@ from typing import Any
 
 import uvloop
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from koda.embedded import embedded_worker
-from runs import conf
-from runs.agents.registry import AgentConfigError, LoadedAgent, load_agents
+from runs.agents.registry import LoadedAgent
+from runs.management.agents import configured_agents
 from runs.worker import Worker
 from streaming.server import Server, make_server
 
@@ -22,10 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *, host: str, port: int, **options: Any) -> None:  # noqa: ANN401
-        try:
-            agents = load_agents(conf.get().agents)
-        except AgentConfigError as error:
-            raise CommandError(str(error)) from None
+        agents = configured_agents()
         call_command("migrate", verbosity=0, interactive=False)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve(host, port, agents))

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from prometheus_client import start_http_server
 
 from runs import conf, ports
-from runs.agents.registry import AgentConfigError, load_agents
+from runs.management.agents import configured_agents
 from runs.worker import Worker, worker_name
 
 
@@ -26,10 +26,7 @@ class Command(BaseCommand):
     def handle(self, *, concurrency: int | None, name: str | None, **options: Any) -> None:  # noqa: ANN401
         if concurrency is not None and concurrency < 1:
             raise CommandError("--concurrency must be at least 1")
-        try:
-            agents = load_agents(conf.get().agents)
-        except AgentConfigError as error:
-            raise CommandError(str(error)) from None
+        agents = configured_agents()
         if ports.port().local:
             self.stderr.write(
                 "Without REDIS_URL nothing reaches the gateway directly: answers appear at the "
