@@ -35,10 +35,6 @@ class Orderer(Generic[E]):
         self.next = seq
         self._held = {held: event for held, event in self._held.items() if held >= seq}
 
-    def drop_held(self) -> None:
-        """Forget what waits behind a hole: it will be read instead."""
-        self._held.clear()
-
     @property
     def gap(self) -> bool:
         """Whether something waits behind a hole."""

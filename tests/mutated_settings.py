@@ -36,9 +36,6 @@ class Impatient(orderer.Orderer):
         self.next = max(self.next, seq)
         self._delivered = {number for number in self._delivered if number >= seq}
 
-    def drop_held(self):
-        """Nothing is held: what came has been delivered."""
-
     @property
     def gap(self):
         return bool(self._delivered)

@@ -11,13 +11,12 @@ from datetime import timedelta
 from django.db import connection
 from django.db.models.functions import Now
 
-from runs import services
 from runs.lease import LeaseKeeper, LeaseTimes
 from runs.models import Conversation, Run
 from runs.states import Status
 from runs.writes import Claimed
 from tests.fakes import LEASE, RecordingPort
-from tests.workers import Stage, db, reaches, visitor_conversation
+from tests.workers import Stage, asked, db, reaches
 
 
 def expire(run: Run) -> None:
@@ -65,8 +64,7 @@ def take_over_soon(run: Run) -> Claimed:
 
 async def started(port: RecordingPort, stage: Stage) -> tuple[Conversation, Run]:
     """A conversation whose run has said one word."""
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     stage.say.put_nowait("one ")
     await reaches(run, Status.STREAMING)
     return conversation, run

@@ -17,7 +17,7 @@ from runs.states import Status
 from tests.conftest import Change
 from tests.fakes import RecordingPort, assert_sound
 from tests.waiting import until
-from tests.workers import Stage, agents, db, reaches, visitor_conversation, working
+from tests.workers import Stage, agents, asked, db, reaches, visitor_conversation, working
 
 TURN = Turn(run_id="r", attempt=1, inputs=["hello"])
 
@@ -167,8 +167,7 @@ async def test_an_agent_that_ignores_its_cancellation_is_left_behind_the_fence(
 
     loaded = {"scripted": LoadedAgent("scripted", "", deaf)}
     monkeypatch.setattr("tests.workers.agents", lambda **named: loaded)
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "x")).run
+    _, run = await asked("x")
     async with working(port) as worker:
         await reaches(run, Status.STREAMING)
         await db(services.cancel, run.pk)

@@ -19,7 +19,7 @@ from runs.threads import DatabaseThreads
 from tests.conftest import Change
 from tests.fakes import RecordingPort, assert_sound, log
 from tests.waiting import until
-from tests.workers import Stage, db, reaches, visitor_conversation, working
+from tests.workers import Stage, asked, db, reaches, visitor_conversation, working
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,17 +71,16 @@ async def test_a_correction_restarts_the_answer_within_moments_while_text_flows(
     port: RecordingPort, caplog: pytest.LogCaptureFixture
 ):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "my order")).run
+    conversation, run = await asked("my order")
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("looking ")
         await reaches(run, Status.STREAMING)
         assert (await db(services.submit, conversation, "exchange it")).merged
         loop = asyncio.get_running_loop()
-        asked = loop.time()
+        asked_at = loop.time()
         stage.say.put_nowait("up ")
         await until(lambda: len(stage.turns) == 2, "the rerun")
-        assert loop.time() - asked < 0.9, "the mark is quicker than the watch query"
+        assert loop.time() - asked_at < 0.9, "the mark is quicker than the watch query"
         stage.say.put_nowait("exchanged")
         stage.say.put_nowait(None)
         done = await reaches(run, Status.DONE)
@@ -102,8 +101,7 @@ async def test_a_correction_restarts_the_answer_within_moments_while_text_flows(
 
 async def test_a_correction_reaches_a_silent_agent_even_without_a_mark(port: RecordingPort):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("thinking ")
         await reaches(run, Status.STREAMING)
@@ -120,8 +118,7 @@ async def test_a_correction_that_lands_just_before_the_end_is_answered(
 ):
     """The run is about to be written as done; the message commits first; no mark survives."""
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     append, joined = Run.objects.append, []
 
     def message_first(batch, **kwargs):
@@ -150,8 +147,7 @@ async def test_a_correction_that_lands_just_after_the_end_gets_a_run_of_its_own(
 ):
     """The run is written as done; the message comes before its worker has heard of that."""
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     append, late = Run.objects.append, []
 
     def message_after(batch, **kwargs):
@@ -177,8 +173,7 @@ async def test_a_correction_that_lands_just_after_the_end_gets_a_run_of_its_own(
 
 async def test_cancel_stops_a_silent_agent_within_two_seconds(port: RecordingPort):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("thinking ")
         await reaches(run, Status.STREAMING)
@@ -203,8 +198,7 @@ async def test_an_error_fails_the_run_at_once_and_keeps_the_text(
     port: RecordingPort, raised: BaseException, code: str
 ):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("partial ")
         stage.say.put_nowait(ToolStarted("t", "find"))
@@ -221,8 +215,7 @@ async def test_an_error_fails_the_run_at_once_and_keeps_the_text(
 
 async def test_a_transient_error_is_tried_again_and_says_so(port: RecordingPort):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("half ")
         stage.say.put_nowait(TransientError("busy", code="overloaded"))
@@ -241,8 +234,7 @@ async def test_transient_errors_end_in_failed_when_the_tries_are_used_up(
 ):
     koda(max_attempts=2, sweep_interval=0.2)
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, scripted=stage.respond):
         for _ in range(2):
             stage.say.put_nowait("try ")
@@ -256,8 +248,7 @@ async def test_transient_errors_end_in_failed_when_the_tries_are_used_up(
 async def test_a_silent_agent_fails_after_the_idle_limit(port: RecordingPort, koda: Change):
     koda(idle_timeout=0.3)
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("one ")
         failed = await reaches(run, Status.FAILED)
@@ -276,8 +267,7 @@ async def test_an_agent_that_never_stops_talking_fails_after_the_time_limit(
             yield "blah "
             await until(lambda: True, "a moment")
 
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, scripted=scripted):
         failed = await reaches(run, Status.FAILED)
     assert failed.error["code"] == "run_timeout"
@@ -287,8 +277,7 @@ async def test_an_agent_that_never_stops_talking_fails_after_the_time_limit(
 
 async def test_an_agent_that_is_not_there_fails_the_run_and_nothing_else(port: RecordingPort):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    _, run = await asked()
     async with working(port, other=stage.respond):
         failed = await reaches(run, Status.FAILED)
     assert failed.error["code"] == "unknown_agent"
@@ -296,8 +285,7 @@ async def test_an_agent_that_is_not_there_fails_the_run_and_nothing_else(port: R
 
 async def test_a_deleted_conversation_stops_its_agent(port: RecordingPort):
     stage = Stage()
-    conversation = await visitor_conversation()
-    run = (await db(services.submit, conversation, "question")).run
+    conversation, run = await asked()
     async with working(port, scripted=stage.respond):
         stage.say.put_nowait("one ")
         await reaches(run, Status.STREAMING)

@@ -10,7 +10,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connection
 
-from runs import conf
+from runs import conf, services
 from runs.agents.base import Agent
 from runs.agents.registry import LoadedAgent
 from runs.models import Conversation, Run
@@ -60,6 +60,12 @@ async def db(work: Callable[..., Any], *args: object, **kwargs: object) -> Any: 
 
 async def visitor_conversation() -> Conversation:
     return await db(Conversation.objects.create, visitor_key="visitor", agent="scripted")
+
+
+async def asked(text: str = "question") -> tuple[Conversation, Run]:
+    """A new conversation, and the pending run of its first message."""
+    conversation = await visitor_conversation()
+    return conversation, (await db(services.submit, conversation, text)).run
 
 
 async def reaches(run: Run, *statuses: Status, timeout: float = 15) -> Run:  # noqa: ASYNC109
