@@ -61,8 +61,8 @@ class KodaSettings(BaseSettings):
     allow_anonymous: bool = Field(
         True, description="Visitors may chat, tied to their browser session."
     )
-    max_active_runs: int = Field(20, ge=1, description="Open runs of one owner.")
-    messages_per_minute: int = Field(120, ge=1, description="Messages of one owner.")
+    max_active_runs: int = Field(200, ge=1, description="Open runs of one owner.")
+    messages_per_minute: int = Field(600, ge=1, description="Messages of one owner.")
     max_text: int = Field(20_000, ge=1, description="Characters of one message.")
 
     @field_validator("agents", mode="before")

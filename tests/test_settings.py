@@ -74,6 +74,7 @@ def test_every_setting_of_the_contract_has_its_default():
     assert (defaults["run_timeout"], defaults["idle_timeout"]) == (600, 60)
     assert (defaults["drain_timeout"], defaults["max_attempts"]) == (30, 3)
     assert (defaults["fragment_retention"], defaults["replay_cap"]) == (6 * 3600, 1000)
+    assert (defaults["max_active_runs"], defaults["messages_per_minute"]) == (200, 600)
     assert all(field.description for field in conf.KodaSettings.model_fields.values())
 
 
