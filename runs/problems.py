@@ -1,16 +1,13 @@
 """Errors on the wire: application/problem+json (RFC 9457), with a `code` for programs."""
 
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
-from django.utils.decorators import sync_and_async_middleware
+
+from runs.responses import response_middleware
 
 CONTENT_TYPE = "application/problem+json"
-
-GetResponse = Callable[[HttpRequest], Any]
 
 
 def problem(status: int, *, code: str, detail: str, **more: Any) -> JsonResponse:  # noqa: ANN401
@@ -70,17 +67,5 @@ def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespons
     return told
 
 
-@sync_and_async_middleware
-def problems(get_response: GetResponse) -> GetResponse:
-    """Middleware: every error of the API is a problem document, whoever made it."""
-    if iscoroutinefunction(get_response):
-
-        async def answer_async(request: HttpRequest) -> HttpResponseBase:
-            return _as_problem(request, await get_response(request))
-
-        return answer_async
-
-    def answer(request: HttpRequest) -> HttpResponseBase:
-        return _as_problem(request, get_response(request))
-
-    return answer
+problems = response_middleware(_as_problem)
+"""Middleware: every error of the API is a problem document, whoever made it."""
