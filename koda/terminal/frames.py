@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from runs.agents.sse import SSEDecoder
 from runs.events import TERMINAL_TYPES
 
 
@@ -22,24 +23,14 @@ class Received:
 
 
 class Frames:
-    """Cuts the bytes of one connection into events, however they arrive."""
+    """The events of one connection, out of its bytes, however they arrive."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._decoder = SSEDecoder()
 
     def feed(self, chunk: bytes) -> Iterator[Received]:
-        """The events that `chunk` completes."""
-        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
-        for block in blocks:
-            received = _event(block.decode())
-            if received is not None:
-                yield received
-
-
-def _event(block: str) -> Received | None:
-    """None for a comment or `retry`."""
-    fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
-    if "event" not in fields or "data" not in fields:
-        return None
-    id = int(fields["id"]) if "id" in fields else None
-    return Received(id, fields["event"], json.loads(fields["data"]))
+        """The events that `chunk` completes. Exhaust it before the next call."""
+        for event in self._decoder.feed(chunk):
+            if event.name:
+                id = int(event.id) if event.id else None
+                yield Received(id, event.name, json.loads(event.data))

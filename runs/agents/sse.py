@@ -10,10 +10,11 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One dispatched event; `name` is empty unless the stream said `event:`."""
+    """One dispatched event; `name` and `id` are empty unless it said `event:` and `id:`."""
 
     name: str
     data: str
+    id: str = ""
 
 
 class SSEDecoder:
@@ -22,7 +23,7 @@ class SSEDecoder:
     As in the WHATWG specification: lines end with LF, CR or CRLF and with nothing else, a
     byte order mark may come first, an event without data is none, and neither is one that the
     end of the stream cut short. Bytes are decoded line by line, so that no cut can fall into a
-    character; ids and `retry` are not kept.
+    character. An id counts for its own event only; `retry` is not kept.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class SSEDecoder:
         self._after_cr = False
         self._first = True
         self._name = ""
+        self._id = ""
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
@@ -65,10 +67,12 @@ class SSEDecoder:
             self._data.append(text)
         elif name == b"event":
             self._name = text
+        elif name == b"id":
+            self._id = text
         return None
 
     def _dispatch(self) -> ServerEvent | None:
-        name, data = self._name, "\n".join(self._data)
-        self._name = ""
+        event = ServerEvent(self._name, "\n".join(self._data), self._id)
+        self._name = self._id = ""
         self._data.clear()
-        return ServerEvent(name, data) if data else None
+        return event if event.data else None
