@@ -210,6 +210,18 @@ class System:
         """
         return Visitor((gateway or self.gateway).url, receive_buffer=receive_buffer)
 
+    def token(self, user: str) -> str:
+        """A new API token of this user, made by the command."""
+        made = subprocess.run(
+            [sys.executable, "manage.py", "create_token", user, "--create-user"],
+            cwd=ROOT,
+            env=self.environment_of("create_token"),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return made.stdout.strip()
+
     def gate(self) -> Path:
         """Where a scripted agent waits until the test calls `touch()`."""
         return self.directory / f"gate-{uuid4().hex}"

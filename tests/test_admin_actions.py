@@ -27,6 +27,10 @@ def member(client: Client, *permissions: str) -> Client:
     return client
 
 
+def regenerate_url(run: Run) -> str:
+    return reverse("admin:koda_runs_run_regenerate", args=[run.pk])
+
+
 @pytest.fixture
 def looker(client: Client, db: None) -> Client:
     """Somebody who may look and nothing else."""
@@ -136,6 +140,45 @@ def test_a_run_that_ends_first_is_not_counted_as_cancelled(
     assert said(choose(operator, "cancel_selected", run)) == ["None of these runs is open."]
 
 
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+def test_the_last_turn_is_answered_anew_from_its_page(
+    operator: Client, conversation: Conversation, status: Status
+):
+    run = run_in(conversation, status)
+    assert regenerate_url(run) in operator.get(page_url(run)).content.decode()
+    answer = operator.post(regenerate_url(run), follow=True)
+    again = Run.objects.get(replaces=run)
+    assert answer.redirect_chain == [(page_url(again), 302)]
+    assert said(answer) == ["This run answers the turn anew."]
+    assert again.status == Status.PENDING
+    assert LogEntry.objects.get().object_id == str(run.pk)
+
+
+def test_only_a_last_turn_that_is_over_is_offered_to_be_answered_anew(
+    operator: Client, conversation: Conversation
+):
+    earlier = run_in(conversation, Status.DONE)
+    last = run_in(conversation, Status.STREAMING)
+    for run in (earlier, last):
+        assert regenerate_url(run) not in operator.get(page_url(run)).content.decode()
+        [sentence] = said(operator.post(regenerate_url(run), follow=True))
+        assert sentence.startswith("Refused: only the last turn")
+    assert Run.objects.count() == 2
+
+
+def test_of_the_chosen_runs_the_last_turns_are_answered_anew(
+    operator: Client, conversation: Conversation
+):
+    earlier, last = [run_in(conversation, Status.DONE) for _ in range(2)]
+    other = run_in(Conversation.objects.create(visitor_key="v"), Status.STREAMING)
+    answer = choose(operator, "regenerate_selected", earlier, last, other)
+    assert said(answer) == ["Runs answered anew: 1."]
+    assert Run.objects.get(replaces__isnull=False).replaces == last
+    assert said(choose(operator, "regenerate_selected", earlier, other)) == [
+        "None of these runs is a last turn that is over."
+    ]
+
+
 # Who may not
 
 
@@ -145,9 +188,10 @@ def test_who_may_only_look_sees_no_button_and_is_refused(
     run = run_in(conversation, Status.STREAMING)
     for url in (LIST, page_url(run), OVERVIEW):
         page = looker.get(url).content.decode()
-        assert "cancel_selected" not in page
+        assert "_selected" not in page
         assert cancel_url(run) not in page
     assert looker.post(cancel_url(run)).status_code == 403
+    assert looker.post(regenerate_url(run)).status_code == 403
     choose(looker, "cancel_selected", run)
     run.refresh_from_db()
     assert run.status == Status.STREAMING

@@ -92,6 +92,21 @@ async def test_ctrl_c_cancels_the_run(live: System, where: list[str]):
     assert after[0][0] == before[0][0] + 1
 
 
+async def test_a_token_lets_it_in_where_visitors_are_not_admitted(launch: Launcher):
+    system = launch(KODA_ALLOW_ANONYMOUS="0")
+    asked = ["go", "--agent", "words", "--url", system.gateway.url]
+    async with chat(system, *asked) as process:
+        code, out, notes = await ends(process)
+    assert (code, out) == (1, "")
+    assert "401" in notes
+    async with chat(system, *asked, "--token", system.token("ada")) as process:
+        assert await ends(process) == (0, WORDS, "")
+    [(user,)] = system.database.rows(
+        "SELECT u.username FROM auth_user u JOIN koda_conversations c ON c.owner_id = u.id"
+    )
+    assert user == "ada"
+
+
 async def test_a_restarted_gateway_costs_no_word(launch: Launcher):
     system = launch(split=True)
     async with chat(system, "Where is my order 2077?", "--url", system.gateway.url) as process:

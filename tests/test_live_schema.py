@@ -6,8 +6,6 @@ FUZZ_EXAMPLES=500 asks more.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import httpx
@@ -18,7 +16,6 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
 from runs.api import api
-from tests.live_databases import ROOT
 
 pytest_plugins = ["tests.live"]
 
@@ -42,12 +39,7 @@ BOUNDED = settings(
 @pytest.fixture(scope="session")
 def door(live):
     """The shared system, with a token for it."""
-    command = [sys.executable, "manage.py", "create_token", "fuzz", "--create-user"]
-    environment = live.environment_of("create_token")
-    made = subprocess.run(
-        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
-    )
-    headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+    headers = {"Authorization": f"Bearer {live.token('fuzz')}"}
     with httpx.Client(base_url=live.gateway.url, headers=headers, timeout=60) as http:
         yield SimpleNamespace(http=http, headers=headers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -14,11 +15,11 @@ from django.urls import URLPattern, path, reverse
 
 from runs import services
 from runs.admin.filters import IS_OPEN
-from runs.errors import KodaError, NotFound
+from runs.errors import KodaError, NotFound, NotRegenerable
 from runs.models import Run
 
 MOST = 500
-"""Runs that one press of the button cancels: each is a transaction of its own."""
+"""Runs that one press of the button changes: each is a transaction of its own."""
 
 REASON = "operator"
 """Stored and shown as why a run was cancelled."""
@@ -41,12 +42,20 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
                 site.admin_view(self.cancel_view),
                 name="koda_runs_run_cancel",
             ),
+            path(
+                "<uuid:run_id>/regenerate/",
+                site.admin_view(self.regenerate_view),
+                name="koda_runs_run_regenerate",
+            ),
         ]
 
     # The page -------------------------------------------------------------------------------
 
     def cancel_view(self, request: HttpRequest, run_id: UUID) -> HttpResponse:
         return self._operate(request, run_id, self._cancel)
+
+    def regenerate_view(self, request: HttpRequest, run_id: UUID) -> HttpResponse:
+        return self._operate(request, run_id, self._regenerate)
 
     def _operate(
         self, request: HttpRequest, run_id: UUID, operation: Callable[[HttpRequest, UUID], Run]
@@ -65,11 +74,15 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def _cancel(self, request: HttpRequest, run_id: UUID) -> Run:
         run = services.cancel(run_id, reason=REASON)
-        if run.finish_reason == REASON:
-            self.log_change(request, run, "Cancelled.")
+        if self._noted(request, run):
             self.message_user(request, "The run is cancelled.", messages.SUCCESS)
         else:
             self.message_user(request, f"The run was {run.status} already.", messages.WARNING)
+        return run
+
+    def _regenerate(self, request: HttpRequest, run_id: UUID) -> Run:
+        run = self._regenerated(request, run_id)
+        self.message_user(request, "This run answers the turn anew.", messages.SUCCESS)
         return run
 
     # The list -------------------------------------------------------------------------------
@@ -77,21 +90,59 @@ class Operations(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.action(description="Cancel selected runs", permissions=["operate"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         """What is over already stays as it is."""
-        chosen = list(queryset.filter(IS_OPEN).values_list("pk", flat=True)[: MOST + 1])
-        cancelled = sum(self._cancelled(request, run_id) for run_id in chosen[:MOST])
-        if cancelled:
-            self.message_user(request, f"Runs cancelled: {cancelled}.", messages.SUCCESS)
+        self._operate_on_all(
+            request,
+            queryset.filter(IS_OPEN),
+            self._cancelled,
+            done="Runs cancelled",
+            none="None of these runs is open.",
+        )
+
+    @admin.action(description="Regenerate selected runs", permissions=["operate"])
+    def regenerate_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        """The last turn of each conversation, where it is over; the others stay as they are."""
+        self._operate_on_all(
+            request,
+            queryset.exclude(IS_OPEN),
+            self._regenerated,
+            done="Runs answered anew",
+            none="None of these runs is a last turn that is over.",
+        )
+
+    def _operate_on_all(
+        self,
+        request: HttpRequest,
+        runs: QuerySet[Run],
+        operation: Callable[[HttpRequest, UUID], Run | None],
+        *,
+        done: str,
+        none: str,
+    ) -> None:
+        chosen = list(runs.values_list("pk", flat=True)[: MOST + 1])
+        count = 0
+        for run_id in chosen[:MOST]:
+            with suppress(NotFound, NotRegenerable):  # it moved on meanwhile
+                count += operation(request, run_id) is not None
+        if count:
+            self.message_user(request, f"{done}: {count}.", messages.SUCCESS)
         else:
-            self.message_user(request, "None of these runs is open.", messages.WARNING)
+            self.message_user(request, none, messages.WARNING)
         if len(chosen) > MOST:
             self.message_user(request, "There are more: do it again.", messages.WARNING)
 
-    def _cancelled(self, request: HttpRequest, run_id: UUID) -> bool:
-        try:
-            run = services.cancel(run_id, reason=REASON)
-        except NotFound:
-            return False
+    def _cancelled(self, request: HttpRequest, run_id: UUID) -> Run | None:
+        """The run, if it was an operator that stopped it. Raises NotFound."""
+        run = services.cancel(run_id, reason=REASON)
+        return run if self._noted(request, run) else None
+
+    def _noted(self, request: HttpRequest, run: Run) -> bool:
         if run.finish_reason != REASON:
             return False
         self.log_change(request, run, "Cancelled.")
         return True
+
+    def _regenerated(self, request: HttpRequest, run_id: UUID) -> Run:
+        """The run that answers anew. Raises NotFound and NotRegenerable."""
+        run = services.regenerate(run_id)
+        self.log_change(request, Run(pk=run_id), f"Answered anew by {run.pk}.")
+        return run

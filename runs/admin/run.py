@@ -52,7 +52,7 @@ class RunAdmin(ReadOnly, BoundedList, Operations):
         "The id of a run or a conversation. Other words are looked for in the newest "
         f"{SEARCHED:,} messages."
     )
-    actions = ("cancel_selected",)
+    actions = ("cancel_selected", "regenerate_selected")
     change_form_template = "admin/koda_runs/run/page.html"
     change_list_template = "admin/koda_runs/run/list.html"
 
