@@ -1,82 +1,29 @@
-"""The guarded writes. Everything that changes a run's status or log is one of these methods.
-
-Compare-and-set is the transition: each write is a conditional UPDATE whose WHERE names what the
-writer believes, and the row count is the answer. `_transition` builds every such WHERE from the
-table in `runs.states`; nothing else writes `status`.
-"""
+"""The guarded writes. Everything that changes a run's status or log is one of these methods."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
-from django.apps import apps
-from django.db import IntegrityError, models, transaction
+from django.db import IntegrityError
 from django.db.models import F, Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
-from runs import events, merging, metrics, states
-from runs.errors import (
-    AlreadyFinished,
-    Gone,
-    IllegalTransition,
-    InputGrew,
-    KodaError,
-    Superseded,
-)
-from runs.events import Data, Event, EventType, RestartReason, StoredEvent
-from runs.querysets import MessageQuerySet, RunQuerySet
+from runs import events, merging, states
+from runs.appending import Appending
+from runs.events import Data, Event, RestartReason
 from runs.states import Status
 from runs.transactions import write_transaction
-from runs.writes import Append, Claimed, Ended, Ending
+from runs.writes import Claimed, Ended
 
 if TYPE_CHECKING:
-    from runs.models import Message, Run
+    from runs.models import Run
 
 
-BaseRunManager = models.Manager.from_queryset(RunQuerySet)
-
-
-class RunManager(BaseRunManager["Run"]):
+class RunManager(Appending):
     """The one door for `status`, `next_seq`, `attempt` and the lease."""
-
-    def _transition(self, guard: Q, *, to: Status | None, **changes: Any) -> int:  # noqa: ANN401
-        """The only UPDATE of runs: those that match `guard` and may legally move to `to`.
-
-        `to=None` stays where it is, which only an active run may. Returns the number of rows hit.
-        """
-        allowed = states.ACTIVE if to is None else states.sources(to)
-        if to is not None:
-            changes["status"] = to
-        if to in states.TERMINAL:
-            changes |= {"finished_at": Now(), "claimed_by": "", "lease_expires_at": None}
-        hit = int(self.filter(guard, status__in=allowed).update(**changes))
-        if hit and to in states.TERMINAL:
-            transaction.on_commit(partial(metrics.RUNS_ENDED.labels(to).inc, hit))
-        return hit
-
-    def _record(
-        self,
-        run: Run,
-        new: Sequence[Event],
-        *,
-        to: Status | None,
-        **changes: Any,  # noqa: ANN401
-    ) -> list[StoredEvent]:
-        """Move a row that is as `run` has it, with `new` at the end of its log; `run` follows.
-
-        Returns what was stored: nothing, if the row has moved on.
-        """
-        guard = Q(pk=run.pk, attempt=run.attempt, next_seq=run.next_seq)
-        hit = self._transition(guard, to=to, next_seq=F("next_seq") + len(new), **changes)
-        if not hit:
-            return []
-        stored = self._messages().add(run.pk, run.next_seq, new)
-        run.refresh_from_db()
-        return stored
 
     # A worker's run -------------------------------------------------------------------------
 
@@ -104,75 +51,6 @@ class RunManager(BaseRunManager["Run"]):
             started_at=Now(),
         )
         return Claimed(run, stored) if stored else None
-
-    def append(self, batch: Sequence[Append], *, lease: timedelta) -> list[KodaError | None]:
-        """Add events to the logs of several runs at once: the only way in for a worker.
-
-        One answer for each entry: None means that it is stored, anything else says why the run
-        did not take it. Entries for different runs do not affect one another.
-        """
-        refused: set[int] = set()
-        rows: list[Message] = []
-        in_lock_order = sorted(range(len(batch)), key=lambda place: batch[place].run_id)
-        with write_transaction():
-            for place in in_lock_order:
-                entry = batch[place]
-                if not self._guarded_append(entry, lease=lease):
-                    refused.add(place)
-                    continue
-                stored = events.numbered(entry.seq, entry.events)
-                rows += self._messages().rows(entry.run_id, stored)
-            self._messages().bulk_create(rows)
-        return [
-            self._explain(entry) if place in refused else None for place, entry in enumerate(batch)
-        ]
-
-    def _guarded_append(self, entry: Append, *, lease: timedelta) -> int:
-        guard = Q(pk=entry.run_id, attempt=entry.attempt, next_seq=entry.seq)
-        if entry.consumed is not None:
-            guard &= Q(input_count=entry.consumed)
-        changes: dict[str, Any] = {
-            "next_seq": F("next_seq") + len(entry.events),
-            "lease_expires_at": Now() + lease,
-        }
-        if any(event.type == EventType.DELTA for event in entry.events):
-            changes["first_token_at"] = Coalesce(F("first_token_at"), Now())
-        if entry.ending is not None:
-            changes |= self._ending_columns(entry.ending)
-        return self._transition(guard, to=entry.to, **changes)
-
-    @staticmethod
-    def _ending_columns(ending: Ending) -> dict[str, Any]:
-        return {
-            "output": ending.output,
-            "finish_reason": ending.finish_reason,
-            "error": ending.error,
-            "usage": ending.usage,
-        }
-
-    def _explain(self, entry: Append) -> KodaError | None:
-        """Why the guarded write hit nothing; None when an earlier try of it had committed."""
-        run = self.filter(pk=entry.run_id).first()
-        if run is None:
-            return Gone(f"run {entry.run_id} was deleted")
-        if run.attempt != entry.attempt:
-            return Superseded(f"run {run.pk}: attempt {run.attempt} owns it now")
-        if self._already_stored(entry, run):
-            return None
-        if run.is_terminal:
-            return AlreadyFinished(f"run {run.pk} is {run.status}")
-        if entry.consumed is not None and run.input_count != entry.consumed:
-            return InputGrew(f"run {run.pk} has {run.input_count} inputs, not {entry.consumed}")
-        if run.next_seq != entry.seq:
-            return Superseded(f"run {run.pk} is at {run.next_seq}, not at {entry.seq}")
-        return IllegalTransition(f"run {run.pk} cannot move from {run.status} to {entry.to}")
-
-    def _already_stored(self, entry: Append, run: Run) -> bool:
-        """Whether a commit whose answer was lost did take place."""
-        if run.next_seq != entry.seq + len(entry.events):
-            return False
-        stored = self._messages().log(entry.run_id, start=entry.seq)
-        return [(e.type, e.data) for e in stored] == [(e.type, e.data) for e in entry.events]
 
     # Leases ---------------------------------------------------------------------------------
 
@@ -310,11 +188,6 @@ class RunManager(BaseRunManager["Run"]):
             if run is None:
                 return None
             return self._end(run, to=Status.FAILED, **_failure(code, message))
-
-    @staticmethod
-    def _messages() -> MessageQuerySet:
-        model: type[Message] = apps.get_model("koda_runs", "Message")
-        return model.objects.all()
 
 
 class _Failure(TypedDict):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from runs.events import Data, Event, StoredEvent
+from runs.events import Data, Event, EventType, StoredEvent
 from runs.states import Status
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class Append:
     consumed: int | None = None
     """Refuse unless the run has just this many inputs; None does not ask."""
     ending: Ending | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return any(event.type == EventType.DELTA for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)
