@@ -9,12 +9,15 @@ from uuid import UUID, uuid4
 
 from runs import events
 from runs.events import StoredEvent
+from runs.projection import Projection
 from runs.states import Status
 from streaming import groups
-from streaming.gateway import Gateway, LineSettings
+from streaming.gateway import Gateway
 from streaming.hub import Hub
+from streaming.line import LineSettings
 from streaming.protocols import koda
 from streaming.replay import Progress
+from streaming.snapshots import Snapshots
 from tests.waiting import until
 
 QUICK = LineSettings(ping_interval=30, gap_wait=0.15, orderer_cap=64)
@@ -28,6 +31,7 @@ class Log:
         self.run_id = uuid4()
         self.events: list[StoredEvent] = []
         self.reads: list[int] = []
+        self.folds: list[int] = []
         self.broken = False
         self.gate = asyncio.Event()
         self.gate.set()
@@ -53,6 +57,11 @@ class Log:
         await self.gate.wait()
         return [event for event in page if event.seq not in self.hidden]
 
+    async def extend(self, projection: Projection) -> StoredEvent | None:
+        self.folds.append(projection.next_seq)
+        projection.extend(self.events[projection.next_seq :])
+        return None if projection.too_large else projection.snapshot()
+
     async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
         if self.deleted:
             return {}
@@ -64,7 +73,9 @@ class Reader:
 
     def __init__(self, gateway: Gateway, log: Log, start: int = 0) -> None:
         self.raw: list[bytes] = []
-        self._stream = gateway.stream(log.run_id, start=start, encode=koda.encode)
+        self._stream = gateway.stream(
+            log.run_id, start=start, reach=len(log.events), encode=koda.encode
+        )
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -90,11 +101,12 @@ class Reader:
 
 @asynccontextmanager
 async def serving(
-    log: Log, settings: LineSettings = QUICK, *, sweep: float = 30
+    log: Log, settings: LineSettings = QUICK, *, sweep: float = 30, cap: int = 1_000_000
 ) -> AsyncIterator[Gateway]:
     the_hub = Hub(progress=log.progress, sweep_interval=sweep)
     the_hub.start()
-    gateway = Gateway(hub=the_hub, read=log.read, settings=settings)
+    snapshots = Snapshots(cap=cap, extend=log.extend)
+    gateway = Gateway(hub=the_hub, read=log.read, snapshots=snapshots, settings=settings)
     try:
         yield gateway
         await until(lambda: the_hub.watchers == 0, "all watchers to be gone")
