@@ -15,7 +15,7 @@ from streaming import groups
 from streaming.gateway import Gateway
 from streaming.hub import Hub
 from streaming.line import LineSettings
-from streaming.protocols import koda
+from streaming.protocols import Encode, koda
 from streaming.replay import Progress
 from streaming.snapshots import Snapshots
 from tests.waiting import until
@@ -37,6 +37,8 @@ class Log:
         self.gate.set()
         self.deleted = False
         self.hidden: set[int] = set()
+        self.collapsed: list[StoredEvent] | None = None
+        """What the log is since it was archived."""
 
     def write(self, *new: events.Event) -> list[StoredEvent]:
         start = len(self.events)
@@ -53,13 +55,18 @@ class Log:
         self.reads.append(start)
         if self.broken:
             raise ConnectionError("database away")
-        page = self.events[start : start + limit]
+        rows = self.events if self.collapsed is None else self.collapsed
+        page = [event for event in rows if event.seq >= start][:limit]
         await self.gate.wait()
         return [event for event in page if event.seq not in self.hidden]
 
     async def extend(self, projection: Projection) -> StoredEvent | None:
         self.folds.append(projection.next_seq)
-        projection.extend(self.events[projection.next_seq :])
+        if self.broken:
+            raise ConnectionError("database away")
+        rows = self.events[projection.next_seq :]
+        await self.gate.wait()
+        projection.extend(rows)
         return None if projection.too_large else projection.snapshot()
 
     async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
@@ -71,11 +78,11 @@ class Log:
 class Reader:
     """A client: collects what the stream gives."""
 
-    def __init__(self, gateway: Gateway, log: Log, start: int = 0) -> None:
+    def __init__(
+        self, gateway: Gateway, log: Log, start: int = 0, encode: Encode = koda.encode
+    ) -> None:
         self.raw: list[bytes] = []
-        self._stream = gateway.stream(
-            log.run_id, start=start, reach=len(log.events), encode=koda.encode
-        )
+        self._stream = gateway.stream(log.run_id, start=start, reach=len(log.events), encode=encode)
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
