@@ -48,8 +48,11 @@ class KodaSettings(BaseSettings):
     drain_timeout: Seconds = Field(
         30, description="How long a worker told to stop lets its runs finish."
     )
-    fragment_retention: Seconds = Field(
-        6 * 3600, description="How long a finished run keeps one row for each event."
+    fragment_retention: float = Field(
+        6 * 3600,
+        ge=0,
+        allow_inf_nan=False,
+        description="How long a finished run keeps one row for each event.",
     )
     replay_cap: int = Field(1000, ge=1, description="Most events replayed one by one.")
     worker_concurrency: int = Field(20, ge=1, description="Runs that one worker drives at once.")
@@ -81,6 +84,10 @@ class KodaSettings(BaseSettings):
     @property
     def merge_window_delta(self) -> timedelta:
         return timedelta(seconds=self.merge_window)
+
+    @property
+    def fragment_retention_delta(self) -> timedelta:
+        return timedelta(seconds=self.fragment_retention)
 
     @property
     def lease_delta(self) -> timedelta:

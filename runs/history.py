@@ -15,6 +15,7 @@ TOOL_TYPES = (
     EventType.TOOL_COMPLETED,
     EventType.TOOL_FAILED,
     EventType.RUN_RESTARTED,
+    EventType.SNAPSHOT,
 )
 
 
@@ -56,6 +57,7 @@ def _tool_messages(turns: list[Run]) -> defaultdict[object, list[ChatMessage]]:
     """For each run the paired tool calls and results since its last restart."""
     messages: defaultdict[object, list[ChatMessage]] = defaultdict(list)
     started: dict[tuple[object, str], dict[str, object]] = {}
+    orders = {turn.pk: turn.tool_order or [] for turn in turns}
     rows = (
         Message.objects.filter(run_id__in=[turn.pk for turn in turns], type__in=TOOL_TYPES)
         .order_by("run_id", "seq")
@@ -65,6 +67,10 @@ def _tool_messages(turns: list[Run]) -> defaultdict[object, list[ChatMessage]]:
         if type_ == EventType.RUN_RESTARTED:
             messages[run_id].clear()
             continue
+        if type_ == EventType.SNAPSHOT:
+            for id in orders[run_id]:
+                messages[run_id] += _collapsed_pair(id, data["tools"][id])
+            continue
         call = (run_id, data["tool_call_id"])
         if type_ == EventType.TOOL_STARTED:
             started[call] = data
@@ -73,6 +79,13 @@ def _tool_messages(turns: list[Run]) -> defaultdict[object, list[ChatMessage]]:
         if begun is not None:
             messages[run_id] += _pair(begun, data)
     return messages
+
+
+def _collapsed_pair(id: str, tool: dict[str, object]) -> list[ChatMessage]:
+    """A pair out of a snapshot, where a tool is one object with everything about it."""
+    began = {"tool_call_id": id, "name": tool["name"], "input": tool.get("input")}
+    result = "error" if tool["status"] == "failed" else "output"
+    return _pair(began, {result: tool[result]})
 
 
 def _pair(begun: dict[str, object], ended: dict[str, object]) -> list[ChatMessage]:

@@ -103,6 +103,11 @@ class Run(models.Model):
     first_token_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
+    archived_at = models.DateTimeField(null=True, blank=True)
+    """When retention was here; it comes once."""
+    tool_order = models.JSONField(null=True, blank=True)
+    """The ids of the tools in a collapsed log, by their ends: jsonb keeps no order of keys."""
+
     output = models.TextField(blank=True, default="")
     error = models.JSONField(null=True, blank=True)
     usage = models.JSONField(null=True, blank=True)
@@ -128,6 +133,10 @@ class Run(models.Model):
                 | Q(status__in=_values(states.OPEN), finished_at__isnull=True),
                 name="koda_run_finished_at_iff_terminal",
             ),
+            models.CheckConstraint(
+                condition=Q(archived_at__isnull=True) | Q(finished_at__isnull=False),
+                name="koda_run_archived_only_if_finished",
+            ),
         ]
         indexes = [
             models.Index(
@@ -139,6 +148,11 @@ class Run(models.Model):
                 fields=["id"],
                 condition=Q(status__in=_values(states.ACTIVE)),
                 name="koda_run_active",
+            ),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(archived_at__isnull=True, finished_at__isnull=False),
+                name="koda_run_to_archive",
             ),
         ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 
 from runs import states
 from runs.events import Event, StoredEvent, numbered
+from runs.paging import Paging
 from runs.sanitize import clean_text
 from runs.states import Status
 
@@ -73,6 +75,24 @@ class MessageQuerySet(models.QuerySet["Message"]):
         )
         return [StoredEvent(*row) for row in (rows if limit is None else rows[:limit])]
 
+    def pages(self, run_id: UUID, *, start: int = 0) -> Iterator[list[StoredEvent]]:
+        """The run's events from number `start` on, in order; a page at a time is in memory."""
+        paging, full = Paging(), True
+        while full and (page := self.log(run_id, start=start, limit=paging.limit)):
+            yield page
+            start, full = page[-1].seq + 1, paging.full(page)
+            paging.adapt(page)
+
+    def replace(self, run_id: UUID, snapshot: StoredEvent) -> int:
+        """Let `snapshot` stand for all events up to its number; returns how many rows less.
+
+        It takes over the time of the event whose number it bears.
+        """
+        rows = self.filter(run_id=run_id)
+        rows.filter(seq=snapshot.seq).update(type=snapshot.type, data=snapshot.data)
+        gone, _ = rows.filter(seq__lt=snapshot.seq).delete()
+        return gone
+
     def add(self, run_id: UUID, seq: int, new: Sequence[Event]) -> list[StoredEvent]:
         """Insert `new` as numbers seq, seq + 1 … The caller has moved `next_seq` already."""
         stored = numbered(seq, new)
@@ -110,6 +130,10 @@ class RunQuerySet(models.QuerySet["Run"]):
             Q(status__in=states.ACTIVE) | Q(status=Status.PENDING, turn__lt=OuterRef("turn"))
         )
         return self.filter(~Exists(before), status=Status.PENDING).order_by("created_at", "id")
+
+    def to_archive(self, age: timedelta) -> RunQuerySet:
+        """Runs that have been over for `age`, by the database's clock, and were not archived."""
+        return self.filter(archived_at=None, finished_at__lte=Now() - age).order_by("finished_at")
 
     def expired(self) -> RunQuerySet:
         """Active runs whose lease has run out, by the database's clock."""

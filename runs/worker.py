@@ -34,6 +34,7 @@ from runs.lookout import Lookout
 from runs.models import Run
 from runs.ports import Port
 from runs.publisher import Publisher
+from runs.retention import archive_forever
 from runs.runlog import RunLog
 from runs.states import Status
 from runs.threads import DatabaseThreads, passes, patiently
@@ -134,6 +135,7 @@ class Worker:
                         ("watch", self._lookout.watch()),
                         ("glance", self._lookout.glance()),
                         ("tick", self._lookout.tick()),
+                        ("archive", archive_forever(self._settings.fragment_retention_delta)),
                     )
                 ]
                 await self._claim_until_stopped()

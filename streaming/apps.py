@@ -1,3 +1,5 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -5,3 +7,7 @@ class StreamingConfig(AppConfig):
     name = "streaming"
     label = "koda_streaming"
     verbose_name = "Koda streaming"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        import_module("streaming.checks")

@@ -14,7 +14,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 
-from runs.events import StoredEvent
+from runs.events import StoredEvent, size_of
 
 logger = logging.getLogger(__name__)
 
@@ -39,17 +39,6 @@ def events_message(run_id: UUID, stored: Sequence[StoredEvent]) -> Message:
     if sum(size_of(event.data) for event in stored) <= MAX_CARRIED:
         message["events"] = [[event.seq, event.type, event.data] for event in stored]
     return message
-
-
-def size_of(value: object) -> int:
-    """Roughly how many characters a payload has."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(size_of(item) for item in value.values())
-    if isinstance(value, list):
-        return sum(map(size_of, value))
-    return 8
 
 
 def layer() -> Any:  # noqa: ANN401 - channel layers share no base class

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from runs.events import StoredEvent
+from runs.events import StoredEvent, size_of
 from streaming import groups, metrics
 from streaming.replay import ReadProgress
 
@@ -255,7 +255,7 @@ class Hub:
                 watcher.look(message["next"])
             return
         events = [StoredEvent(*event) for event in message["events"]]
-        size = sum(groups.size_of(event.data) for event in events)
+        size = sum(size_of(event.data) for event in events)
         for watcher in watched.watchers:
             watcher.push(events, size)
 

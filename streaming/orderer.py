@@ -22,18 +22,25 @@ class Orderer(Generic[E]):
         if seq < self.next or seq in self._held:
             return []
         self._held[seq] = event
+        return self._release()
+
+    def skip_to(self, seq: int) -> list[E]:
+        """Everything below `seq` is accounted for otherwise (a snapshot stands for it).
+
+        Returns what can be delivered now: what was held may go on right there.
+        """
+        if seq <= self.next:
+            return []
+        self.next = seq
+        self._held = {held: event for held, event in self._held.items() if held >= seq}
+        return self._release()
+
+    def _release(self) -> list[E]:
         ready: list[E] = []
         while self.next in self._held:
             ready.append(self._held.pop(self.next))
             self.next += 1
         return ready
-
-    def skip_to(self, seq: int) -> None:
-        """Everything below `seq` is accounted for otherwise (a snapshot stands for it)."""
-        if seq <= self.next:
-            return
-        self.next = seq
-        self._held = {held: event for held, event in self._held.items() if held >= seq}
 
     @property
     def gap(self) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from runs.events import StoredEvent
 from runs.models import Message, Run
+from runs.projection import Projection
+from runs.reducer import ReducerError
 from runs.threads import DatabaseThreads
+
+logger = logging.getLogger(__name__)
 
 THREADS = 2
 """However many clients reconnect at once, so many reads are under way."""
@@ -31,6 +36,7 @@ class Replay:
 
     def __init__(self) -> None:
         self._threads = DatabaseThreads("koda-replay", threads=THREADS, keep=False)
+        self._folds = DatabaseThreads("koda-fold", threads=1, keep=False)
 
     async def log(self, run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
         """At most `limit` events of the run from number `start` on, in order."""
@@ -40,8 +46,26 @@ class Replay:
         """Where these runs are, in one query; one that was deleted is missing."""
         return await self._threads(_progress, list(run_ids))
 
+    async def extend(self, projection: Projection) -> StoredEvent | None:
+        """See `snapshots.Extend`. On a thread apart: the other reads do not wait for long logs."""
+        return await self._folds(_extend, projection)
+
     def close(self) -> None:
         self._threads.close()
+        self._folds.close()
+
+
+def _extend(projection: Projection) -> StoredEvent | None:
+    run_id = UUID(projection.run_id)
+    try:
+        for page in Message.objects.all().pages(run_id, start=projection.next_seq):
+            projection.extend(page)
+            if projection.too_large:
+                return None
+    except ReducerError as error:
+        logger.error("run %s: no snapshot, its log does not add up: %s", run_id, error)  # noqa: TRY400
+        return None
+    return projection.snapshot() if projection.next_seq else None
 
 
 def _progress(run_ids: list[UUID]) -> dict[UUID, Progress]:

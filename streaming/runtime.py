@@ -4,9 +4,11 @@ import asyncio
 from weakref import WeakKeyDictionary
 
 from runs import conf
-from streaming.gateway import Gateway, LineSettings
+from streaming.gateway import Gateway
 from streaming.hub import Hub
+from streaming.line import LineSettings
 from streaming.replay import Replay
+from streaming.snapshots import Snapshots
 
 _gateways: WeakKeyDictionary[asyncio.AbstractEventLoop, Gateway] = WeakKeyDictionary()
 
@@ -28,5 +30,6 @@ def _make() -> Gateway:
     return Gateway(
         hub=hub,
         read=replay.log,
+        snapshots=Snapshots(cap=settings.replay_cap, extend=replay.extend),
         settings=LineSettings(settings.ping_interval, settings.gap_wait, settings.orderer_cap),
     )

@@ -31,13 +31,21 @@ class Found:
 
     next_seq: int
     terminal: bool
+    archived: bool
 
 
 def _find(request: HttpRequest, run_id: UUID) -> Found | None:
     """The run, if this request may see it. Raises NotSignedIn."""
     owner = auth.owner_of(request)
-    run = Run.objects.owned_by(owner).filter(pk=run_id).only("next_seq", "status").first()
-    return None if run is None else Found(run.next_seq, run.is_terminal)
+    run = (
+        Run.objects.owned_by(owner)
+        .filter(pk=run_id)
+        .only("next_seq", "status", "archived_at")
+        .first()
+    )
+    if run is None:
+        return None
+    return Found(run.next_seq, run.is_terminal, archived=run.archived_at is not None)
 
 
 @csrf_exempt  # it only reads: what posts here has the wrong method, whatever else it lacks
@@ -60,7 +68,8 @@ async def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         return problem(400, code="cursor_ahead", detail=f"The log ends before event {start - 1}.")
     if found.terminal and start == found.next_seq:
         return HttpResponse(status=204)
-    body = gateway().stream(run_id, start=start, encode=encode)
+    reach = 0 if found.archived else found.next_seq  # an archived log is as short as it gets
+    body = gateway().stream(run_id, start=start, reach=reach, encode=encode)
     return StreamingHttpResponse(
         body, content_type="text/event-stream; charset=utf-8", headers=HEADERS
     )

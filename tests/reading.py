@@ -9,12 +9,15 @@ from uuid import UUID, uuid4
 
 from runs import events
 from runs.events import StoredEvent
+from runs.projection import Projection
 from runs.states import Status
 from streaming import groups
-from streaming.gateway import Gateway, LineSettings
+from streaming.gateway import Gateway
 from streaming.hub import Hub
-from streaming.protocols import koda
+from streaming.line import LineSettings
+from streaming.protocols import Encode, koda
 from streaming.replay import Progress
+from streaming.snapshots import Snapshots
 from tests.waiting import until
 
 QUICK = LineSettings(ping_interval=30, gap_wait=0.15, orderer_cap=64)
@@ -28,11 +31,14 @@ class Log:
         self.run_id = uuid4()
         self.events: list[StoredEvent] = []
         self.reads: list[int] = []
+        self.folds: list[int] = []
         self.broken = False
         self.gate = asyncio.Event()
         self.gate.set()
         self.deleted = False
         self.hidden: set[int] = set()
+        self.collapsed: list[StoredEvent] | None = None
+        """What the log is since it was archived."""
 
     def write(self, *new: events.Event) -> list[StoredEvent]:
         start = len(self.events)
@@ -49,9 +55,19 @@ class Log:
         self.reads.append(start)
         if self.broken:
             raise ConnectionError("database away")
-        page = self.events[start : start + limit]
+        rows = self.events if self.collapsed is None else self.collapsed
+        page = [event for event in rows if event.seq >= start][:limit]
         await self.gate.wait()
         return [event for event in page if event.seq not in self.hidden]
+
+    async def extend(self, projection: Projection) -> StoredEvent | None:
+        self.folds.append(projection.next_seq)
+        if self.broken:
+            raise ConnectionError("database away")
+        rows = self.events[projection.next_seq :]
+        await self.gate.wait()
+        projection.extend(rows)
+        return None if projection.too_large else projection.snapshot()
 
     async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
         if self.deleted:
@@ -62,9 +78,11 @@ class Log:
 class Reader:
     """A client: collects what the stream gives."""
 
-    def __init__(self, gateway: Gateway, log: Log, start: int = 0) -> None:
+    def __init__(
+        self, gateway: Gateway, log: Log, start: int = 0, encode: Encode = koda.encode
+    ) -> None:
         self.raw: list[bytes] = []
-        self._stream = gateway.stream(log.run_id, start=start, encode=koda.encode)
+        self._stream = gateway.stream(log.run_id, start=start, reach=len(log.events), encode=encode)
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -90,11 +108,12 @@ class Reader:
 
 @asynccontextmanager
 async def serving(
-    log: Log, settings: LineSettings = QUICK, *, sweep: float = 30
+    log: Log, settings: LineSettings = QUICK, *, sweep: float = 30, cap: int = 1_000_000
 ) -> AsyncIterator[Gateway]:
     the_hub = Hub(progress=log.progress, sweep_interval=sweep)
     the_hub.start()
-    gateway = Gateway(hub=the_hub, read=log.read, settings=settings)
+    snapshots = Snapshots(cap=cap, extend=log.extend)
+    gateway = Gateway(hub=the_hub, read=log.read, snapshots=snapshots, settings=settings)
     try:
         yield gateway
         await until(lambda: the_hub.watchers == 0, "all watchers to be gone")

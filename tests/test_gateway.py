@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming import wire
-from streaming.gateway import LineSettings
+from streaming.line import LineSettings
 from streaming.protocols import koda
 from tests.reading import END, Log, Reader, publish, publish_when_watching, serving, watching
 from tests.waiting import until

@@ -10,7 +10,7 @@ import pytest
 from runs import events
 from runs.events import StoredEvent
 from streaming import groups, hub, wire
-from streaming.gateway import LineSettings
+from streaming.line import LineSettings
 from streaming.protocols import koda
 from tests.reading import END, Log, Reader, publish, publish_when_watching, serving, watching
 from tests.waiting import until

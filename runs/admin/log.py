@@ -10,6 +10,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast, Left, Length
 
 from runs.admin.parts import moment
+from runs.events import EventType
 from runs.models import Message, Run
 
 PAGE = 100
@@ -38,9 +39,15 @@ class LogPage:
     next: int | None = None
 
 
+def is_collapsed(run: Run) -> bool:
+    """Whether a snapshot stands for all events but the last."""
+    rows = Message.objects.filter(run_id=run.pk, seq=run.next_seq - 2)
+    return run.archived_at is not None and rows.filter(type=EventType.SNAPSHOT).exists()
+
+
 def first_and_last(run: Run) -> LogPage:
-    """All of a short log, the two ends of a long one."""
-    if run.next_seq <= PAGE:
+    """All of a short log, the two ends of a long one. One that was collapsed has two rows."""
+    if run.next_seq <= PAGE or is_collapsed(run):
         return LogPage(_rows(run, start=0, count=PAGE), [])
     return LogPage(
         _rows(run, start=0, count=HALF),

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from runs.admin.log import pretty
+from runs.admin.log import is_collapsed, pretty
 from runs.admin.parts import EMPTY, cut, link, moment, rough, seconds, since
 from runs.admin.timeline import TimeLine, facts_of, time_line
 from runs.models import Run, RunInput
@@ -32,6 +32,7 @@ class RunPage:
     metadata: str
     replaced_by: Run | None
     is_newest: bool
+    collapsed: bool
 
 
 def page_of(run: Run, *, now: datetime) -> RunPage:
@@ -47,6 +48,7 @@ def page_of(run: Run, *, now: datetime) -> RunPage:
         metadata=pretty(run.metadata) if run.metadata else "",
         replaced_by=Run.objects.filter(replaces=run.pk).only("id").first(),
         is_newest=not later.exists(),
+        collapsed=is_collapsed(run),
     )
 
 
@@ -65,6 +67,7 @@ def facts_about(run: Run, *, now: datetime) -> list[Fact]:
         ("Lease", _lease(run, now)),
         ("Ended because of", run.finish_reason or EMPTY),
         ("Events", f"{run.next_seq:,}"),
+        ("Archived", moment(run.archived_at) if run.archived_at else EMPTY),
     ]
 
 
