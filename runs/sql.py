@@ -8,16 +8,14 @@ the reference: the same tests hold both.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.db import connection
 
-from runs.events import Data
+from runs.jsontext import dumps
 from runs.states import Status
 from runs.writes import Append
 
@@ -86,7 +84,7 @@ def append(
     a run may begin to stream, or take events as it is.
     """
     events = [
-        (entry.run_id, entry.seq + place, event.type, _json(event.data))
+        (entry.run_id, entry.seq + place, event.type, dumps(event.data).decode())
         for entry in entries
         for place, event in enumerate(entry.events)
     ]
@@ -110,10 +108,3 @@ def append(
     with connection.cursor() as cursor:
         cursor.execute(APPEND, parameters)
         return {run_id for (run_id,) in cursor.fetchall()}
-
-
-def _json(data: Data) -> str:
-    try:
-        return orjson.dumps(data).decode()
-    except TypeError:  # integers beyond 64 bits, which JSON allows and jsonb keeps
-        return json.dumps(data, ensure_ascii=False)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from contextlib import closing
 from uuid import UUID
 
 from streaming import wire
 from streaming.hub import Hub
 from streaming.line import Line, LineSettings, Sources
-from streaming.protocols import Encode
 from streaming.replay import ReadLog
 from streaming.snapshots import Snapshots
+from streaming.stretch import Encode
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +50,10 @@ class Gateway:
                     sources=self._sources,
                     settings=self._settings,
                 )
-                while (chunk := await line.next()) is not None:
-                    for at in range(0, len(chunk), PIECE):
-                        yield chunk[at : at + PIECE]
+                with closing(line):
+                    while (chunk := await line.next()) is not None:
+                        for at in range(0, len(chunk), PIECE):
+                            yield chunk[at : at + PIECE]
         except Exception:
             logger.exception("run %s: stream broken off", run_id)
             yield wire.error("internal", "Something went wrong here; reconnect.")

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from runs.events import StoredEvent, size_of
+from runs.events import StoredEvent
 from streaming import groups, metrics
 from streaming.replay import ReadProgress
+from streaming.stretch import Stretch, stretches
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class Watcher:
     """What has arrived for one connection and was not taken yet."""
 
     def __init__(self) -> None:
-        self._arrived: deque[StoredEvent] = deque()
+        self._arrived: deque[Stretch] = deque()
+        self._count = 0
         self._size = 0
         self.wake = asyncio.Event()
         """Set whenever there may be something to do."""
@@ -51,17 +53,18 @@ class Watcher:
         self.gone = False
         """The run was deleted."""
 
-    def push(self, events: list[StoredEvent], size: int) -> None:
-        """Take events that arrived, in any order."""
-        self._arrived.extend(events)
-        self._size += size
-        if len(self._arrived) > MAX_EVENTS or self._size > MAX_SIZE:
+    def push(self, stretch: Stretch) -> None:
+        """Take events that arrived."""
+        self._arrived.append(stretch)
+        self._count += len(stretch.events)
+        self._size += stretch.size
+        if self._count > MAX_EVENTS or self._size > MAX_SIZE:
             self._clear()
             self.overflowed = True
         self.wake.set()
 
-    def take(self) -> list[StoredEvent]:
-        """Everything that arrived since the last call."""
+    def take(self) -> list[Stretch]:
+        """Everything that arrived since the last call, in whatever order it came."""
         taken = list(self._arrived)
         self._clear()
         return taken
@@ -78,7 +81,7 @@ class Watcher:
 
     def _clear(self) -> None:
         self._arrived.clear()
-        self._size = 0
+        self._count = self._size = 0
 
 
 @dataclass(eq=False)
@@ -255,9 +258,9 @@ class Hub:
                 watcher.look(message["next"])
             return
         events = [StoredEvent(*event) for event in message["events"]]
-        size = sum(size_of(event.data) for event in events)
-        for watcher in watched.watchers:
-            watcher.push(events, size)
+        for stretch in stretches(watched.run_id, events):
+            for watcher in watched.watchers:
+                watcher.push(stretch)
 
     # Sweeping -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,9 +18,9 @@ from runs.paging import Paging
 from streaming import metrics, wire
 from streaming.hub import Hub, Watcher
 from streaming.orderer import Orderer
-from streaming.protocols import Encode
 from streaming.replay import ReadLog
 from streaming.snapshots import Snapshots
+from streaming.stretch import Encode, Stretch
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,8 @@ class Line:
         self._last_sent = self._loop.time()
         self._read_failed_at: float | None = None
         self._paging = Paging()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
 
     async def next(self) -> bytes | None:
         """The next bytes for the client, however long they take; None when the line is over."""
@@ -92,7 +95,7 @@ class Line:
     async def _advance(self) -> bytes:
         """One step: deliver, say goodbye, read, or wait; empty when there is nothing to send."""
         self._watcher.wake.clear()
-        if chunk := self._deliver(self._watcher.take()):
+        if chunk := b"".join([self._pass_on(stretch) for stretch in self._watcher.take()]):
             return chunk
         if self._ended:
             return b""
@@ -108,7 +111,14 @@ class Line:
         self._ended = True
         return wire.error(code, message)
 
-    def _deliver(self, arrived: list[StoredEvent]) -> bytes:
+    def _pass_on(self, stretch: Stretch) -> bytes:
+        """Send what arrived as it is if it is just what comes next; else put it in order first."""
+        if not self._orderer.pass_over(stretch.start, stretch.end):
+            return self._deliver(stretch.events)
+        self._terminal = self._ended = self._terminal or stretch.terminal
+        return stretch.encoded(self._encode)
+
+    def _deliver(self, arrived: Sequence[StoredEvent]) -> bytes:
         """Put what arrived in order and encode what is its turn."""
         return self._send([out for one in arrived for out in self._orderer.offer(one.seq, one)])
 
@@ -207,15 +217,32 @@ class Line:
 
     async def _wait(self) -> bytes:
         """Until something happens, a hole is old enough, or the silence calls for a ping."""
+        if ping := self._ping_if_due():
+            return ping
         until = self._last_sent + self._settings.ping_interval
         if self._gap_at is not None:
             until = min(until, self._gap_since + self._settings.gap_wait)
-        try:
-            async with asyncio.timeout_at(until):
-                await self._watcher.wake.wait()
-        except TimeoutError:
-            return self._ping_if_due()
+        self._set_alarm(until)
+        await self._watcher.wake.wait()
         return b""
+
+    def _set_alarm(self, at: float) -> None:
+        """Wake up then, or earlier: an alarm that is set already may stand."""
+        if self._alarm is not None and self._alarm_at <= at:
+            return
+        self.close()
+        self._alarm_at = at
+        self._alarm = self._loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._watcher.wake.set()
+
+    def close(self) -> None:
+        """Nothing wakes this line any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def _ping_if_due(self) -> bytes:
         silence = self._loop.time() - self._last_sent

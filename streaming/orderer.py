@@ -24,6 +24,16 @@ class Orderer(Generic[E]):
         self._held[seq] = event
         return self._release()
 
+    def pass_over(self, start: int, end: int) -> bool:
+        """Whether `start` to before `end` is just what comes next, and nothing is held.
+
+        If so, they count as delivered: the caller sends them as they are.
+        """
+        if start != self.next or self.gap:
+            return False
+        self.next = end
+        return True
+
     def skip_to(self, seq: int) -> list[E]:
         """Everything below `seq` is accounted for otherwise (a snapshot stands for it).
 

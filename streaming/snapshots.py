@@ -11,11 +11,10 @@ from uuid import UUID
 
 from runs.events import StoredEvent
 from runs.projection import Projection
+from streaming.stretch import Encode
 
 MOST_RUNS, MOST_SIZE = 500, 8 * 1024 * 1024
 """How many runs, and characters of their states, are kept of those asked for most recently."""
-
-Encode = Callable[[UUID, StoredEvent], bytes]
 
 Extend = Callable[[Projection], Awaitable[StoredEvent | None]]
 """Fold what the log has beyond a projection. The snapshot; None if there cannot be one."""

@@ -1,8 +1,9 @@
 """Server-sent events as bytes, and the arithmetic of resuming. Pure."""
 
-import json
 import re
 from collections.abc import Mapping
+
+from runs.jsontext import dumps
 
 RETRY_MS = 2000
 PRELUDE = f"retry: {RETRY_MS}\n\n: koda\n\n".encode()
@@ -28,20 +29,14 @@ def resume_from(last_id: int | None) -> int:
     return 0 if last_id is None else last_id + 1
 
 
-def encode(data: Mapping[str, object]) -> str:
-    """JSON on one line: its encoder escapes CR and LF, the only line ends of the format."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-
-
 def frame(*, seq: int | None, event: str | None, data: Mapping[str, object]) -> bytes:
-    """One event. Without `seq` the client's last id stays, without `event` it is a `message`."""
-    lines = []
-    if seq is not None:
-        lines.append(f"id: {seq}")
-    if event is not None:
-        lines.append(f"event: {_one_line(event)}")
-    lines.append(f"data: {encode(data)}")
-    return ("\n".join(lines) + "\n\n").encode()
+    """One event. Without `seq` the client's last id stays, without `event` it is a `message`.
+
+    JSON escapes CR and LF, the only line ends of the format.
+    """
+    id_line = b"" if seq is None else b"id: %d\n" % seq
+    event_line = b"" if event is None else b"event: %s\n" % _one_line(event).encode()
+    return b"%s%sdata: %s\n\n" % (id_line, event_line, dumps(data))
 
 
 def error(code: str, message: str) -> bytes:

@@ -15,9 +15,10 @@ from streaming import groups
 from streaming.gateway import Gateway
 from streaming.hub import Hub
 from streaming.line import LineSettings
-from streaming.protocols import Encode, koda
+from streaming.protocols import koda
 from streaming.replay import Progress
 from streaming.snapshots import Snapshots
+from streaming.stretch import Encode
 from tests.waiting import until
 
 QUICK = LineSettings(ping_interval=30, gap_wait=0.15, orderer_cap=64)
