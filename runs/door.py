@@ -67,10 +67,14 @@ class Door(BaseRunManager["Run"]):
         if not hit:
             return []
         stored = self._messages().add(run.pk, run.next_seq, new)
-        run.refresh_from_db()
+        run.refresh_from_db(fields=_own_columns(run))  # its conversation is as it was
         return stored
 
     @staticmethod
     def _messages() -> MessageQuerySet:
         model: type[Message] = apps.get_model("koda_runs", "Message")
         return model.objects.all()
+
+
+def _own_columns(run: Run) -> list[str]:
+    return [field.name for field in run._meta.concrete_fields if not field.is_relation]

@@ -33,6 +33,8 @@ def history_before(run: Run) -> list[ChatMessage]:
     anew the newest answer. Every tool call is followed by its result; one that was interrupted
     has none and is left out.
     """
+    if run.turn == 1:
+        return []
     earlier = list(
         Run.objects.filter(
             conversation=run.conversation_id,

@@ -31,7 +31,12 @@ class RunManager(Appending):
         """Take the oldest claimable run; None when there is none, or somebody was faster."""
         try:
             with write_transaction():
-                run = self.claimable().select_for_update(skip_locked=True).first()
+                run = (
+                    self.claimable()
+                    .select_related("conversation__owner")
+                    .select_for_update(skip_locked=True, of=("self",))
+                    .first()
+                )
                 if run is None:
                     return None
                 return self._claim(run, worker=worker, lease=lease)

@@ -55,15 +55,13 @@ def create_conversation(
     """A new, empty conversation. Raises UnknownAgent."""
     if agent:
         given.agent(agent)
-    conversation = Conversation.objects.create(
+    return Conversation.objects.create(
         owner_id=None if owner.user is None else owner.user.pk,
         visitor_key=owner.visitor_key,
         agent=agent or "",
         title=clean_text(title),
         external_id=external_id,
     )
-    conversation.refresh_from_db()
-    return conversation
 
 
 def rename(conversation_id: UUID, title: str) -> Conversation:
@@ -158,7 +156,6 @@ def _start(
         title = " ".join(new_input.text.split())[:80]
         Conversation.objects.filter(pk=conversation.pk).update(title=title)
     transaction.on_commit(ports.port().nudge_soon)
-    run.refresh_from_db()
     fact(logger, "created", **_names(run), turn=run.turn)
     return Submitted(run, merged=False, position=0)
 
@@ -212,7 +209,6 @@ def _replace(last: Run, texts: list[str], *, key: str | None, body_hash: str) ->
     new_inputs[0].key, new_inputs[0].body_hash = key, body_hash
     RunInput.objects.bulk_create(new_inputs)
     transaction.on_commit(ports.port().nudge_soon)
-    run.refresh_from_db()
     return run
 
 
