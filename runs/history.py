@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from runs.agents import ChatMessage, Turn
 from runs.events import EventType
-from runs.models import Message, Run, RunInput
+from runs.models import Conversation, Message, Run, RunInput
 from runs.states import TERMINAL
 
 TOOL_TYPES = (
@@ -119,7 +119,7 @@ def _pair(begun: dict[str, object], ended: dict[str, object]) -> list[ChatMessag
 def load_turn(run: Run) -> Turn:
     """What the agent is given. Reads the inputs last: one that comes later is a correction."""
     history = history_before(run)
-    owner = run.conversation.owner
+    owner = Conversation.objects.select_related("owner").get(pk=run.conversation_id).owner
     return Turn(
         run_id=str(run.pk),
         attempt=run.attempt,

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import IntegrityError, connection
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from runs import events, merging, states
+from runs import events, merging, sql, states
 from runs.appending import Appending
 from runs.events import Data, Event, RestartReason
 from runs.states import Status
@@ -30,18 +30,24 @@ class RunManager(Appending):
     def claim(self, *, worker: str, lease: timedelta) -> Claimed | None:
         """Take the oldest claimable run; None when there is none, or somebody was faster."""
         try:
+            if connection.vendor == "postgresql":
+                return self._claim_at_once(worker=worker, lease=lease)
             with write_transaction():
-                run = (
-                    self.claimable()
-                    .select_related("conversation__owner")
-                    .select_for_update(skip_locked=True, of=("self",))
-                    .first()
-                )
+                run = self.claimable().select_related("conversation__owner").first()
                 if run is None:
                     return None
                 return self._claim(run, worker=worker, lease=lease)
         except IntegrityError:  # two claims in one conversation met: the backstop constraint
             return None
+
+    def _claim_at_once(self, *, worker: str, lease: timedelta) -> Claimed | None:
+        """`_transition` and `run_started` in one statement."""
+        may_run = self._from(Status.RUNNING)
+        run = sql.claim(self.claimable(), worker=worker, lease=lease, may_run=may_run)
+        if run is None:
+            return None
+        started = events.run_started(attempt=run.attempt, agent=run.agent)
+        return Claimed(run, events.numbered(run.next_seq - 1, [started]))
 
     def _claim(self, run: Run, *, worker: str, lease: timedelta) -> Claimed | None:
         started = events.run_started(attempt=run.attempt + 1, agent=run.agent)

@@ -118,7 +118,7 @@ def test_every_status_write_goes_through_the_one_door(
 
         return through
 
-    for door in ("_transition", "_append_at_once"):
+    for door in ("_transition", "_append_at_once", "_claim_at_once"):
         monkeypatch.setattr(managers.RunManager, door, traced(getattr(managers.RunManager, door)))
     with CaptureQueriesContext(connection) as everything:
         run = pending_run(conversation)
