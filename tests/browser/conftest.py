@@ -6,6 +6,7 @@ running for as long as the browser does, which is why neither is left open for o
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -30,6 +31,21 @@ PATIENCE = 20_000
 """Milliseconds for what has no limit of its own."""
 
 
+SAID = """
+[...document.querySelectorAll('#turns > article')].map((article) => ({
+    inputs: [...article.querySelectorAll('.inputs > p')].map((p) => p.textContent),
+    output: [...article.querySelectorAll('.answer > .parts > .text')]
+        .map((text) => text.textContent).join(' ').split(/\\s+/).filter(Boolean).join(' '),
+    status: article.dataset.status,
+    said: article.querySelector('.status').textContent,
+}))"""
+
+
+def words(text: str) -> str:
+    """A text without its line breaks, which Markdown understands in its own way."""
+    return " ".join(text.split())
+
+
 class Tab:
     """The chat page, as somebody sees it."""
 
@@ -49,10 +65,11 @@ class Tab:
     def newest(self) -> Locator:
         return self.turns.last
 
-    @property
-    def text(self) -> Locator:
-        """The newest answer."""
-        return self.newest.locator(".text")
+    def says(self, text: str, *, timeout: float = PATIENCE) -> None:
+        """Wait until the newest answer is this text, whatever its line breaks."""
+        self.page.wait_for_function(
+            f"{SAID}.at(-1)?.output === {json.dumps(words(text))}", timeout=timeout
+        )
 
     @property
     def status(self) -> Locator:
@@ -76,15 +93,8 @@ class Tab:
         expect(box).to_have_value("", timeout=PATIENCE)
 
     def transcript(self) -> list[dict[str, Any]]:
-        """Everything that stands on the page, character for character."""
-        shown: list[dict[str, Any]] = self.turns.evaluate_all(
-            """articles => articles.map((article) => ({
-                inputs: [...article.querySelectorAll('.inputs > p')].map((p) => p.textContent),
-                output: article.querySelector('.text').textContent,
-                status: article.dataset.status,
-                said: article.querySelector('.status').textContent,
-            }))"""
-        )
+        """Everything that stands on the page, word for word."""
+        shown: list[dict[str, Any]] = self.page.evaluate(SAID)
         return shown
 
 
