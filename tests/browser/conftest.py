@@ -6,7 +6,6 @@ running for as long as the browser does, which is why neither is left open for o
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.live import System
+from tests.waiting import wait_until
 
 QUIET = (
     "--no-sandbox",
@@ -65,10 +65,13 @@ class Tab:
     def newest(self) -> Locator:
         return self.turns.last
 
-    def says(self, text: str, *, timeout: float = PATIENCE) -> None:
+    def says(self, text: str, *, timeout: float = PATIENCE / 1000) -> None:
         """Wait until the newest answer is this text, whatever its line breaks."""
-        self.page.wait_for_function(
-            f"{SAID}.at(-1)?.output === {json.dumps(words(text))}", timeout=timeout
+        expected = words(text)
+        wait_until(
+            lambda: [turn["output"] for turn in self.transcript()][-1:] == [expected],
+            f"the answer {expected[:80]!r}",
+            timeout=timeout,
         )
 
     @property

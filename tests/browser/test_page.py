@@ -138,8 +138,8 @@ def test_after_the_end_a_page_asks_for_nothing(person, live):
     for tab in (watching, later):
         tab.shows(1, "completed")
     assert_silent(watching, later)
-    assert ["/stream" in call for call in watching.calls].count(True) == 1
-    assert ["/stream" in call for call in later.calls].count(True) == 0
+    assert ["/stream?" in call for call in watching.calls].count(True) == 1
+    assert ["/stream?" in call for call in later.calls].count(True) == 0
 
 
 def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(person, live):
