@@ -65,6 +65,11 @@ class Tab:
     def newest(self) -> Locator:
         return self.turns.last
 
+    @property
+    def box(self) -> Locator:
+        """Where messages are typed."""
+        return self.page.get_by_label("Message", exact=True)
+
     def says(self, text: str, *, timeout: float = PATIENCE / 1000) -> None:
         """Wait until the newest answer is this text, whatever its line breaks."""
         expected = words(text)
@@ -90,10 +95,9 @@ class Tab:
 
     def send(self, text: str) -> None:
         """Type a message and press Enter."""
-        box = self.page.get_by_label("Message", exact=True)
-        box.fill(text)
-        box.press("Enter")
-        expect(box).to_have_value("", timeout=PATIENCE)
+        self.box.fill(text)
+        self.box.press("Enter")
+        expect(self.box).to_have_value("", timeout=PATIENCE)
 
     def transcript(self) -> list[dict[str, Any]]:
         """Everything that stands on the page, word for word."""

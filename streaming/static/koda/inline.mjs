@@ -13,7 +13,7 @@ const SPECIAL = /[\\`*_~[!<\n]|https?:\/\//g;
 const BARE_URL = /https?:\/\/[^\s<>"'`*\u3000-\u303f\uff00-\uffef]+/y;
 const ANGLE_URL = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/y;
 const BREAK = /<br\s*\/?>/iy;
-const TARGET = /\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
+const TARGET = /\(\s{0,9}<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s{1,9}(?:"[^"]*"|'[^']*'))?\s{0,9}\)/y;
 const PROTOCOLS = new Set(['http:', 'https:', 'mailto:']);
 const TAGS = new Map([['*', 'em'], ['_', 'em'], ['**', 'strong'], ['__', 'strong'], ['~~', 'del']]);
 

@@ -8,7 +8,7 @@ import { isOver, newStory, storyOfRow, tell } from './story.mjs';
 import { Turn } from './turn.mjs';
 
 const RETRY = 2000; // ms; 10 s is the longest that a page may be behind
-const NO_CONVERSATION = { turns: [], earlier: null };
+const NONE = 0; // turns begin with 1
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 
 export class Thread {
@@ -53,7 +53,7 @@ export class Thread {
   }
 
   get hasEarlier() {
-    return this.#earlier !== null;
+    return this.#earlier !== null && this.#earlier !== NONE;
   }
 
   /** Shows another conversation; '' for one that begins with the first message. */
@@ -92,13 +92,13 @@ export class Thread {
     }
   }
 
-  #adopt({ title, merge_window_ms: mergeWindow, turns: rows, earlier } = NO_CONVERSATION) {
+  #adopt({ title, merge_window_ms: mergeWindow, turns: rows, earlier }) {
     Object.assign(this, { title, mergeWindow });
-    const first = rows[0]?.turn ?? 0;
+    const first = earlier === null ? 0 : rows[0].turn; // what comes before these may stay
     const kept = new Set(rows.map((row) => row.run_id));
     this.turns.forEach((turn) => (turn.number >= first && !kept.has(turn.id)) && this.#drop(turn));
     rows.forEach((row) => this.#take(row));
-    if (!this.hasEarlier) this.#earlier = earlier;
+    this.#earlier ??= earlier ?? NONE;
     this.#on.loaded(this);
     this.draw();
     this.#follow();
@@ -107,7 +107,7 @@ export class Thread {
   /** Puts the turns before these above them. */
   async loadEarlier() {
     const { turns: rows, earlier } = await call('GET', `/api/conversations/${this.id}?before=${this.#earlier}`);
-    this.#earlier = earlier;
+    this.#earlier = earlier ?? NONE;
     const later = this.turns;
     this.turns = new Map();
     rows.forEach((row) => this.#take(row));
