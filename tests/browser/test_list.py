@@ -25,7 +25,7 @@ def test_a_conversation_is_named_after_its_first_message_and_can_be_opened_again
 
 def test_a_conversation_is_renamed_in_every_tab(person):
     conversation = person.asked("words", "tea or coffee")
-    first, second = person.tab(conversation), person.tab(conversation)
+    second, first = person.tab(conversation), person.tab(conversation)
     row = first.page.locator("#conversations li")
     row.hover()
     row.get_by_role("button", name="Rename “tea or coffee”").click()
@@ -50,7 +50,7 @@ def test_renaming_can_be_left_without_a_change(person):
 
 def test_a_conversation_is_deleted_after_a_question(person):
     kept, gone = person.asked("words", "keep me"), person.asked("words", "delete me")
-    tab, other = person.tab(gone), person.tab(gone)
+    other, tab = person.tab(gone), person.tab(gone)
     row = tab.page.locator("#conversations li", has_text="delete me")
     for answer in ("Keep", "Delete"):
         expect(row).to_have_count(1)

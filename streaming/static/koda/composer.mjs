@@ -3,6 +3,7 @@
 import { newKey, serverNow } from './api.mjs';
 import { t } from './texts.mjs';
 
+const TOUCH = window.matchMedia('(hover: none) and (pointer: coarse)'); // there Enter is for lines
 const $ = (id) => document.getElementById(id);
 const draftName = (conversation) => `koda.draft:${conversation || 'new'}`;
 
@@ -22,7 +23,7 @@ export class Composer {
     });
     this.#box.addEventListener('keydown', (event) => {
       // 229: for Safari the Enter that ends a composition is no longer composing.
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      if (TOUCH.matches || event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return;
       event.preventDefault();
       this.send();
     });
@@ -84,7 +85,8 @@ export class Composer {
 
   #hint(isBusy, seconds) {
     if (seconds) return t('joins', { seconds });
-    return t(isBusy ? 'answered_next' : 'enter_sends');
+    if (isBusy) return t('answered_next');
+    return TOUCH.matches ? '' : t('enter_sends');
   }
 
   /** For how many ms a message joins the answer that is being written. */
