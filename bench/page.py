@@ -19,10 +19,15 @@ RECORD = """
     window.frames_ = [];
     window.tasks_ = [];
     let before = performance.now();
-    const look = (now) => { window.frames_.push(now - before); before = now; requestAnimationFrame(look); };
+    const look = (now) => {
+        window.frames_.push(now - before);
+        before = now;
+        requestAnimationFrame(look);
+    };
     requestAnimationFrame(look);
-    new PerformanceObserver((list) => window.tasks_.push(...list.getEntries().map((e) => e.duration)))
-        .observe({ type: 'longtask' });
+    new PerformanceObserver((list) => {
+        window.tasks_.push(...list.getEntries().map((entry) => entry.duration));
+    }).observe({ type: 'longtask' });
 """
 COUNTED = "TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration"
 

@@ -32,14 +32,30 @@ def budget(days: int, *, meals: float = 20.0) -> float:
 ```
 """
 
-PARAGRAPHS = (
-    "The **log** is the truth: each event is a numbered row, and *nobody* sees one that is not "
-    "written yet. See [the protocol](https://example.org/protocol) for its `seq`.",
-    "- first of all, the claim\n- then the first token, `first_token_at`\n- then **everything else**",
-    "| step | who | when |\n|---|---|---:|\n| claim | worker | 0 |\n| append | worker | 5 |",
-    "```python\nasync def answer(turn):\n    yield 'Looking…'\n    yield find(turn.inputs)\n```",
-    "### What follows\n\n> A fast nudge may be lost, repeated or late. The pointer does not mind.",
-)
+PARAGRAPHS = """\
+The **log** is the truth: each event is a numbered row, and *nobody* sees one that is not written \
+yet. See [the protocol](https://example.org/protocol) for its `seq`.
+
+- first of all, the claim
+- then the first token, `first_token_at`
+- then **everything else**
+
+| step | who | when |
+|---|---|---:|
+| claim | worker | 0 |
+| append | worker | 5 |
+
+```python
+async def answer(turn):
+    yield "Looking…"
+    yield find(turn.inputs)
+```
+
+### What follows
+
+> A fast nudge may be lost, repeated or late. The pointer does not mind.
+
+"""
 
 
 def _tokens(text: str) -> list[str]:
@@ -74,8 +90,7 @@ async def long(turn: Turn) -> AsyncIterator[str]:
     """`tokens` (10,000) of Markdown of all kinds, `per_second` (100)."""
     count = int(str(turn.metadata.get("tokens", TOKENS)))
     pace = 1 / float(str(turn.metadata.get("per_second", PER_SECOND)))
-    text = "\n\n".join(PARAGRAPHS) + "\n\n"
-    tokens = _tokens(text * (count * 4 // len(text) + 1))[:count]
+    tokens = _tokens(PARAGRAPHS * (count * 4 // len(PARAGRAPHS) + 1))[:count]
     loop = asyncio.get_running_loop()
     due = loop.time()
     for token in tokens:

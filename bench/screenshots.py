@@ -7,7 +7,6 @@ difference to be seen.
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser

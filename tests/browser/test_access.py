@@ -20,6 +20,10 @@ Text with **bold**, `code` and [a link](https://example.org/).
 |---|---|
 | 1 | 2 |
 
+| c | d |
+|---|---|
+| 3 | 4 |
+
 > quoted
 
 ```python

@@ -117,5 +117,5 @@ function drawTable({ header, aligns, rows }) {
   const head = element('thead', {}, row(header, 'th'));
   const body = element('tbody', {}, ...rows.map((cells) => row(cells, 'td')));
   const table = element('table', {}, head, body);
-  return element('div', { className: 'wide', tabIndex: 0, role: 'region', ariaLabel: t('table') }, table);
+  return element('div', { className: 'wide', tabIndex: 0, role: 'group', ariaLabel: t('table') }, table);
 }
