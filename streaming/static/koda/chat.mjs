@@ -1,6 +1,7 @@
 // The page: its parts, and who tells whom.
 
 import { Composer } from './composer.mjs';
+import { element } from './dom.mjs';
 import { Drawer } from './drawer.mjs';
 import { Editor } from './editor.mjs';
 import { textOf } from './parts.mjs';
@@ -126,11 +127,21 @@ async function doing(work) {
 }
 
 async function copy(button, text) {
-  await navigator.clipboard?.writeText(text);
   const label = button.textContent;
+  await clip(text);
   button.textContent = t('copied');
   announce(t('copied'));
   setTimeout(() => { button.textContent = label; }, 1500);
+}
+
+// The clipboard's own interface exists on https and on localhost only.
+async function clip(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const box = element('textarea', { value: text, className: 'visually-hidden' });
+  document.body.append(box);
+  box.select();
+  document.execCommand('copy');
+  return box.remove();
 }
 
 const ACTS = {
@@ -161,6 +172,7 @@ const wakefulness = new Wakefulness({
     thread.load();
     sidebar.load();
   },
+  stale: () => thread.load(),
   offline: () => trouble(true),
 });
 

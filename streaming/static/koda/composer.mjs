@@ -54,7 +54,7 @@ export class Composer {
       this.#unsent = {};
       if (this.#box.value === text) this.#box.value = '';
       localStorage.removeItem(draftName(id));
-      this.#on.sent(answer);
+      if (answer.run.conversation_id === this.#thread.id) this.#on.sent(answer);
     } catch (problem) {
       this.#unsent.id = this.#thread.id;
       this.#on.refused(t('not_sent', { why: problem.message }));

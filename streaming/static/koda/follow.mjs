@@ -1,6 +1,7 @@
 // A run's story as it goes on, shared by all tabs of a browser: one of them has the stream, and tells
 // the others. Whoever that is, every tab reduces the same numbered events, so all of them agree.
 
+import { readLog } from './log.mjs';
 import { openStream } from './stream.mjs';
 import { isOver, newStory, tell } from './story.mjs';
 
@@ -20,6 +21,7 @@ export function follow(runId, story, { changed, trouble, ended }) {
   let leads = false;
   let unsent = [];
   let anew = 0;
+  let since = null; // what came while the log was read
 
   function post(message) {
     if (!signal.aborted) tabs.postMessage(message);
@@ -35,6 +37,8 @@ export function follow(runId, story, { changed, trouble, ended }) {
   function take(event) {
     try {
       adopt(tell(current, event));
+      since?.push(event);
+      if (event.type === 'snapshot' && leads) fillIn();
       return true;
     } catch (problem) {
       if (leads) startAnew(problem);
@@ -49,6 +53,18 @@ export function follow(runId, story, { changed, trouble, ended }) {
     if (anew > MAX_ANEW) return ended();
     adopt(newStory(runId));
     return restart();
+  }
+
+  // A snapshot stands for much, but not for the order of text and tools, nor for earlier rounds.
+  async function fillIn() {
+    since ??= [];
+    try {
+      const log = await readLog(runId, 0);
+      adopt([...log, ...since].reduce(tell, newStory(runId)));
+    } catch (problem) {
+      console.warn(problem); // what the snapshot says stays
+    }
+    since = null;
   }
 
   function share(event) {

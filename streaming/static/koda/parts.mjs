@@ -23,7 +23,7 @@ export class Parts {
     parts.forEach((part, index) => {
       let view = this.#views.get(part.key);
       if (view && view.kind !== part.kind) view = this.#drop(part.key, view);
-      view ??= this.#add(part);
+      view ??= this.#add(part, index);
       const isLast = index === parts.length - 1;
       // What is before the last part is drawn in full once, and is then as it is.
       if (isLast || !view.settled) view.show(part, tools, open && isLast);
@@ -31,10 +31,10 @@ export class Parts {
     });
   }
 
-  #add(part) {
+  #add(part, index) {
     const view = { kind: part.kind, ...(part.kind === 'text' ? textView() : toolView()) };
     this.#views.set(part.key, view);
-    this.#root.append(view.element);
+    this.#root.insertBefore(view.element, this.#root.children[index] ?? null);
     return view;
   }
 

@@ -48,9 +48,10 @@ function startedOver(after, { state, parts, round, superseded }, reason) {
   return { ...after, parts: [], round: round + 1, superseded: earlier };
 }
 
-// A snapshot does not say where in the text its tools were called.
+// A snapshot does not say where in the text its tools were called: such parts are no others' parts.
 function partsOf({ tools, text }, round) {
-  const parts = Object.keys(tools).map((id) => ({ kind: 'tool', id }));
-  if (text) parts.push({ kind: 'text', text });
-  return parts.reduce((before, part) => withPart({ parts: before, round }, part), []);
+  const calls = Object.keys(tools).map((id, index) => ({ key: `${round}.snapshot.${index}`, kind: 'tool', id }));
+  if (!text) return calls;
+  const key = calls.length ? `${round}.snapshot.text` : `${round}.0`;
+  return [...calls, { key, kind: 'text', text }];
 }

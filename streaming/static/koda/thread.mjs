@@ -214,23 +214,25 @@ export class Thread {
   // --- Doing; each throws what `call` throws ---
 
   async send(text, key) {
-    this.id ||= (await call('POST', '/api/conversations', {})).id;
-    const path = `/api/conversations/${this.id}/messages`;
-    return this.#change(path, { text }, { 'Idempotency-Key': key });
+    const before = this.id;
+    const id = before || (await call('POST', '/api/conversations', {})).id;
+    if (this.id === before) this.id = id; // else somebody has opened another one meanwhile
+    return this.#change(id, `/api/conversations/${id}/messages`, { text }, { 'Idempotency-Key': key });
   }
 
   cancel() {
-    return this.#change(`/api/runs/${this.open[0].id}/cancel`);
+    return this.#change(this.id, `/api/runs/${this.open[0].id}/cancel`);
   }
 
   regenerate(turn, inputs) {
-    return this.#change(`/api/runs/${turn.id}/regenerate`, inputs && { inputs }, { 'Idempotency-Key': newKey() });
+    const path = `/api/runs/${turn.id}/regenerate`;
+    return this.#change(this.id, path, inputs && { inputs }, { 'Idempotency-Key': newKey() });
   }
 
-  async #change(path, body, headers) {
+  async #change(id, path, body, headers) {
     const answer = await call('POST', path, body, headers);
-    this.#tabs.postMessage(this.id);
-    await this.load();
+    this.#tabs.postMessage(id);
+    if (this.id === id) await this.load();
     return answer;
   }
 

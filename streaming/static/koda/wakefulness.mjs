@@ -14,7 +14,10 @@ export class Wakefulness {
   #wait = FIRST;
   #tick = Date.now();
 
-  /** `on`: `asleep()`, `awake()` when everything should be read again, `offline()`. */
+  /**
+   * `on`: `asleep()`; `awake()` when everything should be read again; `stale()` when a look at the
+   * conversation is due; `offline()`.
+   */
   constructor(on) {
     this.#on = on;
     document.addEventListener('visibilitychange', () => (document.hidden ? on.asleep() : this.#wake()));
@@ -56,6 +59,6 @@ export class Wakefulness {
     if (Date.now() - this.#read < this.#wait) return;
     this.#wait = Math.min(2 * this.#wait, RAREST);
     this.fresh();
-    this.#on.awake();
+    this.#on.stale();
   }
 }
