@@ -18,7 +18,7 @@ embedded := env -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-js test-embedded test-services test-newest check audit format lock
+.PHONY: help run test test-js test-embedded test-services test-newest check audit format lock screenshots
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,9 @@ audit: ## Ask the package registry whether a pinned version has known vulnerabil
 format: $(VENV)/.dev ## Put the code into shape
 	$(bin)/ruff check --fix
 	$(bin)/ruff format
+
+screenshots: $(VENV)/.dev ## Take the docs' pictures of the page anew
+	$(bin)/python -m bench.screenshots
 
 lock: ## Choose the newest versions anew and pin them in both constraints files
 	$(call pin,$(or $(PYTHON),$(error lock needs Python 3.11)),5.2,constraints.txt)

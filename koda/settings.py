@@ -111,6 +111,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]  # what koda/locale has
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True

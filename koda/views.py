@@ -5,10 +5,19 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_safe
 
+from koda.texts import TEXTS
 from runs import auth, conf
+
+EXAMPLES = (
+    _("Where is my order 2077?"),
+    _("I would like to exchange order 1042."),
+    _("Can I still change the delivery address?"),
+)
+"""Questions that the demo agent knows an answer to."""
 
 
 @require_safe
@@ -18,7 +27,7 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
     with suppress(auth.NotSignedIn):
         auth.admit_visitor(request)  # now, so that the page's first requests share a session
     context = {
-        "conversation_id": "" if conversation_id is None else str(conversation_id),
-        "merge_window_ms": round(conf.get().merge_window * 1000),
+        "examples": EXAMPLES if conf.get().default_agent == "demo" else (),
+        "texts": TEXTS,
     }
     return render(request, "koda/chat.html", context)

@@ -32,7 +32,7 @@ from tests.live_databases import ROOT, Databases
 from tests.servers import HOST, free_port
 from tests.waiting import wait_until
 
-AGENTS = ("words", "rounds", "patient", "silent", "failing", "hostile")
+AGENTS = ("words", "rounds", "patient", "silent", "scribe", "failing", "hostile")
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
 LOG_LINES = 40

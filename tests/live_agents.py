@@ -62,6 +62,20 @@ async def silent(turn: Turn) -> AsyncIterator[str]:
     yield "At last."
 
 
+async def scribe(turn: Turn) -> AsyncIterator[str]:
+    """Writes `says`, `times` (1) over with {n} as the number, `piece` (10) characters at a time.
+
+    Waits for the gate half way.
+    """
+    says, times = str(turn.metadata.get("says", "")), int(str(turn.metadata.get("times", 1)))
+    piece = int(str(turn.metadata.get("piece", 10)))
+    text = "".join(says.replace("{n}", str(number)) for number in range(times))
+    for begin in range(0, len(text), piece):
+        if begin <= len(text) // 2 < begin + piece:
+            await _gate(turn.metadata)
+        yield text[begin : begin + piece]
+
+
 async def failing(turn: Turn) -> AsyncIterator[str]:
     """Breaks off with the provider's word for it."""
     yield "So far so good. "

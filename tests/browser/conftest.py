@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.live import System
+from tests.waiting import wait_until
 
 QUIET = (
     "--no-sandbox",
@@ -28,6 +29,21 @@ QUIET = (
 )
 PATIENCE = 20_000
 """Milliseconds for what has no limit of its own."""
+
+
+SAID = """
+[...document.querySelectorAll('#turns > article')].map((article) => ({
+    inputs: [...article.querySelectorAll('.inputs > p')].map((p) => p.textContent),
+    output: [...article.querySelectorAll('.answer > .parts > .text')]
+        .map((text) => text.textContent).join(' ').split(/\\s+/).filter(Boolean).join(' '),
+    status: article.dataset.status,
+    said: article.querySelector('.status').textContent,
+}))"""
+
+
+def words(text: str) -> str:
+    """A text without its line breaks, which Markdown understands in its own way."""
+    return " ".join(text.split())
 
 
 class Tab:
@@ -50,9 +66,18 @@ class Tab:
         return self.turns.last
 
     @property
-    def text(self) -> Locator:
-        """The newest answer."""
-        return self.newest.locator(".text")
+    def box(self) -> Locator:
+        """Where messages are typed."""
+        return self.page.get_by_label("Message", exact=True)
+
+    def says(self, text: str, *, timeout: float = PATIENCE / 1000) -> None:
+        """Wait until the newest answer is this text, whatever its line breaks."""
+        expected = words(text)
+        wait_until(
+            lambda: [turn["output"] for turn in self.transcript()][-1:] == [expected],
+            f"the answer {expected[:80]!r}",
+            timeout=timeout,
+        )
 
     @property
     def status(self) -> Locator:
@@ -70,21 +95,13 @@ class Tab:
 
     def send(self, text: str) -> None:
         """Type a message and press Enter."""
-        box = self.page.get_by_label("Message", exact=True)
-        box.fill(text)
-        box.press("Enter")
-        expect(box).to_have_value("", timeout=PATIENCE)
+        self.box.fill(text)
+        self.box.press("Enter")
+        expect(self.box).to_have_value("", timeout=PATIENCE)
 
     def transcript(self) -> list[dict[str, Any]]:
-        """Everything that stands on the page, character for character."""
-        shown: list[dict[str, Any]] = self.turns.evaluate_all(
-            """articles => articles.map((article) => ({
-                inputs: [...article.querySelectorAll('.inputs > p')].map((p) => p.textContent),
-                output: article.querySelector('.text').textContent,
-                status: article.dataset.status,
-                said: article.querySelector('.status').textContent,
-            }))"""
-        )
+        """Everything that stands on the page, word for word."""
+        shown: list[dict[str, Any]] = self.page.evaluate(SAID)
         return shown
 
 

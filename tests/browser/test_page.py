@@ -1,66 +1,25 @@
 """The chat page in a real browser, in front of the real processes."""
 
-import time
+import random
 from itertools import pairwise
 
-import pytest
-from playwright.sync_api import TimeoutError as NothingCame
 from playwright.sync_api import expect
 
-from tests.browser.conftest import PATIENCE
-from tests.live_agents import HOSTILE
+from tests.browser.transcripts import (
+    HELD,
+    RECORD_TEXTS,
+    SHOWN_TEXTS,
+    WHOLE,
+    assert_equal_to_the_api,
+    assert_silent,
+)
 from tests.waiting import wait_until
 
 pytest_plugins = ["tests.live"]
 
-HELD = "word 0 word 1 word 2 word 3 word 4 "
-"""What `rounds` has said while it waits for its gate."""
-WHOLE = f"{HELD}word 5 word 6 word 7 word 8 word 9 "
-FRIGHTFUL = (
-    "<img src=x onerror=window.ran=1><script>window.ran=1</script>"
-    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe></p></article>"
-    "<a href='javascript:window.ran=1'>here</a>\u2028\u202e&lt;b&gt;"
-)
-SAYS = {"done": "", "cancelled": "Stopped by the user."}
-SHOWN_TEXTS = "window.texts"
-RECORD_TEXTS = """
-    window.texts = [];
-    new MutationObserver(() => {
-        const text = document.querySelector('#turns .text')?.textContent;
-        if (text) window.texts.push(text);
-    }).observe(document, { subtree: true, childList: true, characterData: true });
-"""
 
-
-def as_shown(turn):
-    """A turn of the API as it should stand on the page."""
-    status = turn["status"]
-    return {
-        "inputs": [given["text"] for given in turn["inputs"]],
-        "output": turn["output"],
-        "status": "completed" if status == "done" else status,
-        "said": f"Failed: {turn['error']['message']}" if status == "failed" else SAYS[status],
-    }
-
-
-def assert_equal_to_the_api(person, conversation, *tabs):
-    """Nothing is missing on the page, nothing twice, nothing out of order."""
-    turns = [as_shown(turn) for turn in person.turns(conversation)]
-    assert [tab.transcript() for tab in tabs] == [turns] * len(tabs)
-
-
-def assert_silent(*tabs):
-    """For three seconds, more than an EventSource waits before it asks again."""
-    before = [len(tab.calls) for tab in tabs]
-    with (
-        pytest.raises(NothingCame),
-        tabs[0].page.expect_request("**/api/**", timeout=3000),
-    ):
-        pass
-    assert [len(tab.calls) for tab in tabs] == before
-
-
-# One page -------------------------------------------------------------------------------------
+def log_length(person, conversation):
+    return person.turns(conversation)[0]["last_seq"] or 0
 
 
 def test_an_answer_is_typed_out(person):
@@ -82,9 +41,9 @@ def test_a_spinner_turns_until_the_first_token(person, live):
     tab.shows(1, "running")
     expect(tab.status).to_have_text("Thinking…")
     assert tab.status.evaluate("e => getComputedStyle(e, '::before').animationName") == "turn"
-    expect(tab.text).to_be_hidden()
+    assert tab.transcript()[0]["output"] == ""
     gate.touch()
-    expect(tab.text).to_have_text("At last.")
+    tab.says("At last.")
     tab.shows(1, "completed")
     expect(tab.status).to_be_hidden()
 
@@ -93,9 +52,9 @@ def test_a_page_reloaded_in_mid_answer_starts_from_its_beginning_and_goes_on(per
     gate = live.gate()
     conversation = person.asked("rounds", gate=str(gate))
     tab = person.tab(conversation)
-    expect(tab.text).to_have_text(HELD)
+    tab.says(HELD)
     tab.page.reload()
-    expect(tab.text).to_have_text(HELD)
+    tab.says(HELD)
     expect(tab.stop).to_be_visible()
     gate.touch()
     tab.shows(1, "completed")
@@ -108,7 +67,7 @@ def test_a_failed_answer_keeps_its_text_and_says_why_and_the_next_question_is_an
     person.say(conversation, "go", agent="failing")
     tab = person.tab(conversation)
     tab.shows(1, "failed")
-    expect(tab.text).to_have_text("So far so good. ")
+    tab.says("So far so good. ")
     expect(tab.status).to_have_text("Failed: The model is overloaded.")
     tab.send("again")
     tab.shows(2, "completed")
@@ -137,8 +96,8 @@ def test_after_the_end_a_page_asks_for_nothing(person, live):
     for tab in (watching, later):
         tab.shows(1, "completed")
     assert_silent(watching, later)
-    assert ["/stream" in call for call in watching.calls].count(True) == 1
-    assert ["/stream" in call for call in later.calls].count(True) == 0
+    assert ["/stream?" in call for call in watching.calls].count(True) == 1
+    assert ["/stream?" in call for call in later.calls].count(True) == 0
 
 
 def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(person, live):
@@ -153,136 +112,109 @@ def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(per
     assert_silent(tab)
 
 
-# What must not run ----------------------------------------------------------------------------
-
-
-def test_what_looks_like_html_is_shown_and_does_not_run(person):
-    conversation = person.conversation("patient")
+def test_a_page_reloaded_at_ten_moments_misses_nothing(person, live):
+    conversation = person.asked("words", count=80, pace=0.03)
     tab = person.tab(conversation)
-    tab.send(FRIGHTFUL)
-    for _ in ("typed", "loaded"):
+    for seed in range(10):
+        tab.page.reload()
+        tab.page.wait_for_timeout(random.Random(seed).uniform(20, 250))  # any moment will do
+    tab.shows(1, "completed")
+    assert len(tab.transcript()[0]["output"].split()) == 80
+    assert_equal_to_the_api(person, conversation, tab)
+
+
+def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(person):
+    first, second = person.asked("words"), person.asked("words")
+    tab = person.tab(first)
+    tab.box.fill("half a question")
+    tab.page.reload()
+    expect(tab.box).to_have_value("half a question")
+    tab.page.locator(f"#conversations a[data-id='{second}']").click()
+    expect(tab.box).to_have_value("")
+    tab.page.go_back()
+    expect(tab.box).to_have_value("half a question")
+    tab.box.press("Enter")
+    tab.shows(2, "completed")
+    tab.page.reload()
+    tab.shows(2, "completed")
+    expect(tab.box).to_have_value("")
+
+
+def test_a_tool_opens_to_what_went_in_and_what_came_out(person):
+    tab = person.tab(person.asked("rounds", rounds=1, hold_at=-1))
+    tab.shows(1, "completed")
+    tool = tab.newest.locator(".tool")
+    expect(tool).to_have_attribute("data-status", "completed")
+    tool.locator("summary").click()
+    expect(tool.locator("pre").first).to_have_text('{ "round": 0 }')
+    expect(tool.locator("pre").last).to_contain_text("你好 😀")
+
+
+def test_a_long_log_that_comes_as_a_snapshot_keeps_text_and_tools_in_order(person, live):
+    gate = live.gate()
+    conversation = person.asked("rounds", rounds=360, hold_at=350, gate=str(gate))
+    wait_until(lambda: log_length(person, conversation) > 1040, "more events than are replayed")
+    tab = person.tab(conversation)
+    expect(tab.newest.locator(".tool")).to_have_count(350)
+    expect(tab.newest.locator(".parts > .text")).to_have_count(350)
+    gate.touch()
+    tab.shows(1, "completed")
+    assert_equal_to_the_api(person, conversation, tab)
+
+
+def test_what_a_correction_made_void_is_folded_away_and_not_lost(person, live):
+    conversation = person.asked("patient", "two tickets", gate=str(live.gate()))
+    tab = person.tab(conversation)
+    tab.says("One moment.")
+    tab.send("no, three")
+    for _ in ("seen", "loaded"):
         tab.shows(1, "completed")
-        [turn] = tab.transcript()
-        assert turn["inputs"] == [FRIGHTFUL]
-        assert turn["output"] == f"One moment. You said: {FRIGHTFUL}"
-        tags = tab.page.locator("#turns *").evaluate_all("all => all.map((one) => one.tagName)")
-        assert set(tags) == {"ARTICLE", "DIV", "P", "UL"}
-        assert tab.page.evaluate("window.ran") is None
+        folded = tab.newest.locator(".superseded")
+        expect(folded.locator(".text")).to_be_hidden()
+        folded.locator("summary").first.click()
+        expect(folded.locator(".text")).to_have_text("One moment.")
+        expect(folded.locator(".tool")).to_have_attribute("data-status", "failed")
         tab.page.reload()
 
 
-def test_what_looks_like_a_frame_of_the_stream_is_text(person):
-    conversation = person.asked("hostile")
+def test_a_failed_answer_can_be_tried_again(person):
+    conversation = person.conversation("words")
+    person.say(conversation, "go", agent="failing")
     tab = person.tab(conversation)
     tab.shows(1, "failed")
-    [turn] = tab.transcript()
-    assert turn["output"] == HOSTILE
-    assert turn["said"] == f"Failed: {HOSTILE}"
-    assert_equal_to_the_api(person, conversation, tab)
+    failed = tab.newest.get_attribute("data-run-id")
+    tab.page.get_by_role("button", name="Try again").click()
+    expect(tab.newest).not_to_have_attribute("data-run-id", str(failed))
+    tab.shows(1, "failed")
+    expect(tab.page.get_by_role("button", name="Answer again")).to_be_hidden()
 
 
-# Several tabs ---------------------------------------------------------------------------------
-
-
-def test_a_second_tab_shows_the_same_messages_in_the_same_order(person, live):
-    gate = live.gate()
-    conversation = person.conversation("rounds")
-    for text in ("one", "two"):
-        person.say(conversation, text, agent="words")
-    person.say(conversation, "three", gate=str(gate))
-    tabs = [person.tab(conversation) for _ in range(2)]
-    for tab in tabs:
-        tab.shows(3, "running")
-        expect(tab.text).to_have_text(HELD)
-    assert tabs[0].transcript() == tabs[1].transcript()
-    gate.touch()
-    for tab in tabs:
-        tab.shows(3, "completed")
-    tabs[1].send("four")
-    for tab in tabs:
-        tab.shows(4, "completed")
-    assert_equal_to_the_api(person, conversation, *tabs)
-
-
-def test_a_correction_from_the_second_tab_joins_the_same_turn_in_both(person, live):
-    conversation = person.asked("patient", "two tickets", gate=str(live.gate()))
-    first, second = person.tab(conversation), person.tab(conversation)
-    for tab in (first, second):
-        expect(tab.text).to_have_text("One moment. ")
-        expect(tab.page.locator("#hint")).to_contain_text("joins the running answer")
-        tab.page.evaluate(RECORD_TEXTS)
-    second.send("no, three")
-    for tab in (first, second):
-        tab.shows(1, "completed")
-        expect(tab.newest.locator(".inputs > p")).to_have_text(["two tickets", "no, three"])
-        answer = "One moment. You said: two tickets / no, three"
-        expect(tab.text).to_have_text(answer)
-        assert all(answer.startswith(text) for text in tab.page.evaluate(SHOWN_TEXTS))
-    assert_equal_to_the_api(person, conversation, first, second)
-
-
-def test_stop_in_a_second_tab_stops_the_answer_everywhere_within_two_seconds(person, live):
-    conversation = person.asked("patient", gate=str(live.gate()))
-    first, second = person.tab(conversation), person.tab(conversation)
-    for tab in (first, second):
-        expect(tab.text).to_have_text("One moment. ")
-    pressed = time.monotonic()
-    second.stop.click()
-    for tab in (second, first):
-        tab.shows(1, "cancelled")
-    assert time.monotonic() - pressed < 2
-    assert [turn["status"] for turn in person.turns(conversation)] == ["cancelled"]
-    assert_equal_to_the_api(person, conversation, first, second)
-
-
-def test_seven_tabs_on_running_answers_leave_the_browser_connections_to_work_with(person, live):
-    gate = live.gate()
-    conversations = [person.asked("silent", gate=str(gate)) for _ in range(7)]
-    tabs = [person.tab(conversation) for conversation in conversations]
-    for tab in tabs:
-        expect(tab.turns).to_have_count(1, timeout=PATIENCE)
-    tabs[-1].send("hurry")
-    assert len(person.turns(conversations[-1])[0]["inputs"]) == 2
-    gate.touch()
-    for tab, conversation in zip(tabs, conversations, strict=True):
-        tab.shows(1, "completed")
-        assert_equal_to_the_api(person, conversation, tab)
-
-
-# Trouble on the line --------------------------------------------------------------------------
-
-
-def test_a_browser_that_was_offline_is_current_within_ten_seconds(person, live):
-    gate = live.gate()
-    conversation = person.asked("rounds", gate=str(gate))
+def test_the_last_question_can_be_edited_and_is_answered_anew(person):
+    conversation = person.asked("patient", "two tickets")
     tab = person.tab(conversation)
-    expect(tab.text).to_have_text(HELD)
-    person.context.set_offline(True)
-    gate.touch()
-    run_id = str(tab.newest.get_attribute("data-run-id"))
-    wait_until(lambda: live.status(run_id) == "done", "the end while the browser is offline")
-    person.context.set_offline(False)
-    tab.shows(1, "completed", timeout=10_000)
-    assert_equal_to_the_api(person, conversation, tab)
-
-
-def test_a_page_completes_by_itself_after_its_gateway_was_stopped_and_then_killed(
-    launch, person_at
-):
-    system = launch(KODA_LEASE="3", KODA_HEARTBEAT="1", KODA_SWEEP_INTERVAL="0.5")
-    gate = system.gate()
-    person = person_at(system)
-    conversation = person.asked("rounds", gate=str(gate))
-    tab = person.tab(conversation)
-    tab.page.evaluate(RECORD_TEXTS)
-    expect(tab.text).to_have_text(HELD)
-    with tab.page.expect_request("**/stream?*"):
-        system.gateway.stop()
-        system.gateway.start()
-    system.gateway.kill()
-    gate.touch()
-    system.gateway.start()
+    tab.says("One moment. You said: two tickets")
+    tab.page.get_by_role("button", name="Edit question").click()
+    tab.page.get_by_label("Message 1").fill("three tickets")
+    tab.page.get_by_role("button", name="Send again").click()
+    tab.says("One moment. You said: three tickets")
     tab.shows(1, "completed")
-    assert tab.transcript()[0]["output"] == WHOLE
-    assert all(WHOLE.startswith(text) for text in tab.page.evaluate(SHOWN_TEXTS))
     assert_equal_to_the_api(person, conversation, tab)
+
+
+def test_a_reader_who_scrolled_up_stays_there_until_they_jump(person, live):
+    gate = live.gate()
+    conversation = person.asked("rounds", rounds=40, hold_at=30, gate=str(gate))
+    tab = person.tab(conversation)
+    jump = tab.page.get_by_role("button", name="Jump to the latest")
+    expect(tab.newest.locator(".tool")).to_have_count(30)
+    expect(jump).to_be_hidden()
+    tab.page.mouse.move(600, 300)
+    tab.page.mouse.wheel(0, -600)
+    expect(jump).to_be_visible()
+    before = tab.page.evaluate("scrollY")
+    gate.touch()
+    tab.shows(1, "completed")
+    assert tab.page.evaluate("scrollY") == before
+    jump.click()
+    expect(jump).to_be_hidden()
+    assert tab.page.evaluate("innerHeight + scrollY >= document.body.scrollHeight - 1")

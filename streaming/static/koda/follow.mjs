@@ -1,73 +1,117 @@
-// A run's stream as a sequence of reduced states. It mends nothing by itself:
-// whoever watches reads the conversation again and watches anew.
+// A run's story as it goes on, shared by all tabs of a browser: one of them has the stream, and tells
+// the others. Whoever that is, every tab reduces the same numbered events, so all of them agree.
 
-import { initialAgentState, reduceAgentEvent } from './reducer.mjs';
+import { readLog } from './log.mjs';
+import { openStream } from './stream.mjs';
+import { isOver, newStory, tell } from './story.mjs';
 
-const SILENCE = 30_000; // ms; scripts never see pings, so a dead stream looks like a quiet one
-const SEATS = 4; // a browser keeps six connections per host for all its tabs; two are for the rest
-const SEAT_POLL = 250; // ms
+const BATCH = 30; // ms; events travel between tabs by the handful
+const MAX_ANEW = 3; // so often a log that does not fit is read from its beginning
 
 /**
- * Follows a run from its start until the returned function is called. Calls
- * `changed(state)` after every event, and `broken(code)` at most once, when
- * nothing more will come: with the code of the server's `error` event, or
- * `refused`, `misfit` (an event that the state refuses), `silence`.
+ * Follows a run on from `story`, until the returned function is called. `changed(story)` after each
+ * step, `trouble(is)` when the connection breaks and when it is back, and `ended()` when nothing
+ * more will come: it is over, or the server refuses.
  */
-export function watch(runId, { changed, broken }) {
+export function follow(runId, story, { changed, trouble, ended }) {
   const leaving = new AbortController();
   const { signal } = leaving;
-  let state = initialAgentState(runId);
-  let lastHeard = Date.now();
+  const tabs = new BroadcastChannel(`koda.run.${runId}`);
+  let current = story;
+  let leads = false;
+  let unsent = [];
+  let anew = 0;
+  let since = null; // what came while the log was read
 
-  function breakOff(code) {
-    if (signal.aborted) return;
-    leaving.abort();
-    broken(code);
+  function post(message) {
+    if (!signal.aborted) tabs.postMessage(message);
   }
 
-  function open() {
-    const source = new EventSource(`/api/runs/${runId}/stream?protocol=agent`);
-    signal.addEventListener('abort', () => source.close());
-    source.onmessage = ({ data }) => {
-      lastHeard = Date.now();
-      try {
-        state = reduceAgentEvent(state, JSON.parse(data));
-      } catch (problem) {
-        console.warn(problem);
-        return breakOff('misfit');
-      }
-      changed(state);
-    };
-    // Of two kinds: the server's own `error` event has data, trouble on the line has none.
-    source.onerror = ({ data }) => {
-      if (data) breakOff(JSON.parse(data).code);
-      else if (source.readyState === EventSource.CLOSED) breakOff('refused');
-    };
+  function adopt(next) {
+    if (signal.aborted || next === current) return;
+    current = next;
+    changed(current);
+    if (isOver(current)) ended();
   }
 
-  const clock = setInterval(() => Date.now() - lastHeard > SILENCE && breakOff('silence'), 1000);
-  signal.addEventListener('abort', () => clearInterval(clock));
-  takeSeat(signal).then(() => signal.aborted || open());
-  return () => leaving.abort();
-}
-
-// Resolves once one of the browser's few seats is ours, which it is until `signal` aborts.
-async function takeSeat(signal) {
-  if (!navigator.locks) return; // they exist on https and on localhost only
-  while (!signal.aborted) {
-    for (let seat = 0; seat < SEATS; seat += 1) {
-      if (await sit(`koda.seat.${seat}`, signal)) return;
+  function take(event) {
+    try {
+      adopt(tell(current, event));
+      since?.push(event);
+      if (event.type === 'snapshot' && leads) fillIn();
+      return true;
+    } catch (problem) {
+      if (leads) startAnew(problem);
+      else post({ ask: true }); // a hole: the leader has it all
+      return false;
     }
-    await new Promise((resolve) => { setTimeout(resolve, SEAT_POLL); });
   }
-}
 
-function sit(name, signal) {
-  return new Promise((resolve) => {
-    navigator.locks.request(name, { ifAvailable: true }, (lock) => {
-      resolve(lock !== null);
-      if (lock === null || signal.aborted) return undefined;
-      return new Promise((leave) => { signal.addEventListener('abort', leave); });
+  function startAnew(problem) {
+    console.warn(problem);
+    anew += 1;
+    if (anew > MAX_ANEW) return ended();
+    adopt(newStory(runId));
+    return restart();
+  }
+
+  // A snapshot stands for much, but not for the order of text and tools, nor for earlier rounds.
+  async function fillIn() {
+    since ??= [];
+    try {
+      const log = await readLog(runId, 0);
+      adopt([...log, ...since].reduce(tell, newStory(runId)));
+    } catch (problem) {
+      console.warn(problem); // what the snapshot says stays
+    }
+    since = null;
+  }
+
+  function share(event) {
+    if (unsent.push(event) === 1) setTimeout(flush, BATCH);
+  }
+
+  function flush() {
+    if (unsent.length) post({ events: unsent });
+    unsent = [];
+  }
+
+  tabs.onmessage = ({ data }) => {
+    if (data.ask && leads) post({ story: current });
+    else if (data.story?.state.lastSequence > current.state.lastSequence) adopt(data.story);
+    else data.events?.every(take);
+    if ('trouble' in data) trouble(data.trouble);
+  };
+
+  let stream = new AbortController();
+  function restart() {
+    stream.abort();
+    stream = new AbortController();
+    signal.addEventListener('abort', () => stream.abort());
+    openStream(runId, {
+      position: () => current.state.lastSequence,
+      event: (event) => { share(event); take(event); },
+      trouble: (is) => { trouble(is); post({ trouble: is }); },
+      closed: () => signal.aborted || ended(),
+      signal: stream.signal,
     });
-  });
+  }
+
+  function lead() {
+    leads = true;
+    post({ story: current });
+    restart();
+    return new Promise((leave) => { signal.addEventListener('abort', leave); });
+  }
+
+  post({ ask: true });
+  if (navigator.locks) {
+    navigator.locks.request(`koda.run.${runId}`, { signal }, lead).catch(() => {}); // left while waiting
+  } else lead(); // locks exist on https and on localhost only: elsewhere each tab has a stream
+  return () => {
+    if (signal.aborted) return;
+    flush();
+    leaving.abort();
+    tabs.close();
+  };
 }
