@@ -223,7 +223,7 @@ def _check_room(conversation: Conversation, max_open: int | None) -> None:
     """Raises TooManyRuns. Other conversations are not locked: a burst may pass by a few."""
     if max_open is None:
         return
-    if Run.objects.open().of_owner(conversation)[:max_open].count() >= max_open:
+    if Run.objects.open().of_owner(conversation)[max_open - 1 :].exists():
         raise TooManyRuns(f"{max_open} runs of yours are open; wait until one has ended")
 
 
