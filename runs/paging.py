@@ -6,27 +6,35 @@ from collections.abc import Sequence
 
 from runs.events import StoredEvent, size_of
 
-FIRST, LEAST, MOST = 64, 8, 512
+FIRST, LEAST, MOST = 64, 4, 512
 """Events that one read brings: few at first, more while they are small."""
 
-PAGE_SIZE = 1024 * 1024
-"""Characters that a read should bring at most, as far as the last one tells."""
+PAGE_SIZE = 256 * 1024
+"""Characters beyond which a page ends: whoever does not read on keeps it in memory."""
+
+
+def cut(rows: list[StoredEvent]) -> list[StoredEvent]:
+    """The first of them, as many as make a page; at least one, if there is one."""
+    size = 0
+    for count, event in enumerate(rows, 1):
+        size += size_of(event.data)
+        if size >= PAGE_SIZE:
+            return rows[:count]
+    return rows
 
 
 class Paging:
-    """The size of the next page: it is held in memory as a whole."""
+    """How many events to ask for next."""
 
     def __init__(self) -> None:
         self.limit = FIRST
 
-    def full(self, page: Sequence[StoredEvent]) -> bool:
-        """Whether there may be more behind this page, which was read with the limit as it is."""
-        return len(page) >= self.limit
-
-    def adapt(self, page: Sequence[StoredEvent]) -> None:
-        """Read less at once where events are big, more where they are small."""
+    def more(self, page: Sequence[StoredEvent]) -> bool:
+        """Whether there may be more behind this page. Adapts the limit by what came with it."""
+        asked = self.limit
         size = sum(size_of(event.data) for event in page)
-        if size > PAGE_SIZE:
-            self.limit = max(LEAST, self.limit // 4)
+        if size >= PAGE_SIZE:
+            self.limit = max(LEAST, min(MOST, len(page)))
         elif size < PAGE_SIZE // 4:
             self.limit = min(MOST, self.limit * 2)
+        return size >= PAGE_SIZE or len(page) >= asked

@@ -175,8 +175,7 @@ class Line:
         except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None
-        self._unread = "page" if self._paging.full(page) else ""
-        self._paging.adapt(page)
+        self._unread = "page" if self._paging.more(page) else ""
         chunk = self._deliver_page(page)
         stuck = self._orderer.next == before
         if stuck and mending:

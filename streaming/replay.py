@@ -39,8 +39,8 @@ class Replay:
         self._folds = DatabaseThreads("koda-fold", threads=1, keep=False)
 
     async def log(self, run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
-        """At most `limit` events of the run from number `start` on, in order."""
-        return await self._threads(Message.objects.all().log, run_id, start=start, limit=limit)
+        """A page of the run from number `start` on, of at most `limit` events."""
+        return await self._threads(Message.objects.all().page, run_id, start=start, limit=limit)
 
     async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
         """Where these runs are, in one query; one that was deleted is missing."""

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from runs import events
 from runs.events import StoredEvent
+from runs.paging import cut
 from runs.projection import Projection
 from runs.states import Status
 from streaming import groups
@@ -59,7 +60,7 @@ class Log:
         rows = self.events if self.collapsed is None else self.collapsed
         page = [event for event in rows if event.seq >= start][:limit]
         await self.gate.wait()
-        return [event for event in page if event.seq not in self.hidden]
+        return cut([event for event in page if event.seq not in self.hidden])
 
     async def extend(self, projection: Projection) -> StoredEvent | None:
         self.folds.append(projection.next_seq)

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack
 from uuid import uuid4
 
-import psutil
 import pytest
 
 from tests.live_client import rows, text_of
@@ -114,30 +112,3 @@ async def test_silence_is_filled_with_pings_on_a_stream_that_no_middleware_compr
                 assert (await stream.next()).line == ": ping"
             gate.touch()
             assert rows(before + await stream.to_end()) == await visitor.log(run_id)
-
-
-async def test_forty_idle_watchers_cost_three_threads_and_three_connections_at_most(launch):
-    system = launch(split=True)
-    gateway, gate = system.gateway, system.gate()
-    process = psutil.Process(gateway.pid)
-
-    def connections():
-        return system.database.connections_of(gateway.pid, gateway.name)
-
-    async with system.visitor() as visitor, AsyncExitStack() as streams:
-        run_id = await visitor.ask("rounds", gate=str(gate))
-        await until(lambda: system.status(run_id) == "streaming", "the first token", timeout=30)
-        threads, connected = process.num_threads(), connections()
-
-        async def watch():
-            stream = await streams.enter_async_context(visitor.watch(run_id))
-            return stream, await stream.take(HELD)
-
-        watching = await asyncio.gather(*(watch() for _ in range(40)))
-        assert process.num_threads() <= threads + 3
-        assert connections() <= connected + 3
-        gate.touch()
-        log = await visitor.read(run_id)
-        ends = await asyncio.gather(*(stream.to_end() for stream, _ in watching))
-        for (_, before), end in zip(watching, ends, strict=True):
-            assert rows(before + end) == rows(log)
