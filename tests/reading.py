@@ -121,6 +121,16 @@ async def serving(
         await until(lambda: the_hub.watchers == 0, "all watchers to be gone")
     finally:
         await the_hub.stop()
+        await flush_layer()
+
+
+async def flush_layer() -> None:
+    """Close what the channel layer has open on this event loop.
+
+    The Redis client may swallow a cancel that meets the end of a read, and then its layer waits
+    for the reading task for ever. Being cancelled itself it cancels that task once more.
+    """
+    async with asyncio.timeout(1):
         await groups.layer().flush()
 
 

@@ -11,11 +11,11 @@ import pytest_asyncio
 import uvicorn
 
 from koda.asgi import application
-from streaming import groups
 from streaming.runtime import gateway as gateway_here
 from tests.live import Launcher
 from tests.live_client import Visitor, rows
 from tests.raw import raw_streams
+from tests.reading import flush_layer
 from tests.servers import HOST, free_port
 from tests.waiting import until
 
@@ -89,7 +89,7 @@ async def served(transactional_db, settings, visitors):
     server.should_exit = True
     await task
     await gateway_here().hub.stop()
-    await groups.layer().flush()
+    await flush_layer()
 
 
 async def test_streams_that_vanish_leave_no_task_watcher_or_group_member(served):
