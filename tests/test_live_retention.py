@@ -15,8 +15,8 @@ from tests.live_databases import ROOT
 pytest_plugins = ["tests.live"]
 
 AGENT = {"protocol": "agent"}
-CLOSED_WITHIN = 5
-"""Seconds; two would do, on a machine that has nothing else to do."""
+CLOSED_WITHIN = 60
+"""Seconds. Two are promised; what hangs, hangs for ever."""
 
 
 def archive(system):
