@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from runs import states
 from runs.events import Event, StoredEvent, numbered
-from runs.paging import Paging, cut
+from runs.paging import Page, Paging, cut
 from runs.sanitize import clean_text
 from runs.states import Status
 
@@ -75,16 +75,16 @@ class MessageQuerySet(models.QuerySet["Message"]):
         )
         return [StoredEvent(*row) for row in (rows if limit is None else rows[:limit])]
 
-    def page(self, run_id: UUID, *, start: int, limit: int) -> list[StoredEvent]:
+    def page(self, run_id: UUID, *, start: int, limit: int) -> Page:
         """The same, but no more of it than should be in memory at once; `Paging` goes on."""
         return cut(self.log(run_id, start=start, limit=limit))
 
     def pages(self, run_id: UUID, *, start: int = 0) -> Iterator[list[StoredEvent]]:
         """The run's events from number `start` on, in order; a page at a time is in memory."""
         paging, more = Paging(), True
-        while more and (page := self.page(run_id, start=start, limit=paging.limit)):
-            yield page
-            start, more = page[-1].seq + 1, paging.more(page)
+        while more and (page := self.page(run_id, start=start, limit=paging.limit)).events:
+            yield page.events
+            start, more = page.events[-1].seq + 1, paging.more(page)
 
     def replace(self, run_id: UUID, snapshot: StoredEvent) -> int:
         """Let `snapshot` stand for all events up to its number; returns how many rows less.

@@ -176,7 +176,7 @@ class Line:
             return await self._read_failed(error)
         self._read_failed_at = None
         self._unread = "page" if self._paging.more(page) else ""
-        chunk = self._deliver_page(page)
+        chunk = self._deliver_page(page.events)
         stuck = self._orderer.next == before
         if stuck and mending:
             logger.error("run %s: event %d is nowhere", self._run_id, before)
@@ -194,11 +194,11 @@ class Line:
         self._unread = "page"
         return self._jump(snapshot.event, snapshot.frame(self._encode))
 
-    def _deliver_page(self, page: list[StoredEvent]) -> bytes:
+    def _deliver_page(self, events: list[StoredEvent]) -> bytes:
         """What was archived begins with a snapshot, wherever the reader is."""
-        if not page or page[0].type != EventType.SNAPSHOT:
-            return self._deliver(page)
-        first, *rest = page
+        if not events or events[0].type != EventType.SNAPSHOT:
+            return self._deliver(events)
+        first, *rest = events
         return self._jump(first, self._encode(self._run_id, first)) + self._deliver(rest)
 
     async def _read_failed(self, error: Exception) -> bytes:

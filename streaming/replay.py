@@ -9,6 +9,7 @@ from uuid import UUID
 
 from runs.events import StoredEvent
 from runs.models import Message, Run
+from runs.paging import Page
 from runs.projection import Projection
 from runs.reducer import ReducerError
 from runs.threads import DatabaseThreads
@@ -27,7 +28,7 @@ class Progress:
     status: str
 
 
-ReadLog = Callable[[UUID, int, int], Awaitable[list[StoredEvent]]]
+ReadLog = Callable[[UUID, int, int], Awaitable[Page]]
 ReadProgress = Callable[[Collection[UUID]], Awaitable[dict[UUID, Progress]]]
 
 
@@ -38,7 +39,7 @@ class Replay:
         self._threads = DatabaseThreads("koda-replay", threads=THREADS, keep=False)
         self._folds = DatabaseThreads("koda-fold", threads=1, keep=False)
 
-    async def log(self, run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
+    async def log(self, run_id: UUID, start: int, limit: int) -> Page:
         """A page of the run from number `start` on, of at most `limit` events."""
         return await self._threads(Message.objects.all().page, run_id, start=start, limit=limit)
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from runs import events
 from runs.events import StoredEvent
-from runs.paging import cut
+from runs.paging import Page, cut
 from runs.projection import Projection
 from runs.states import Status
 from streaming import groups
@@ -52,7 +52,7 @@ class Log:
         start = len(self.events)
         return self.write(*(events.delta(f"w{start + i} ") for i in range(count)))
 
-    async def read(self, run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
+    async def read(self, run_id: UUID, start: int, limit: int) -> Page:
         assert run_id == self.run_id
         self.reads.append(start)
         if self.broken:

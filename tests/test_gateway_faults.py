@@ -9,6 +9,7 @@ import pytest
 
 from runs import events
 from runs.events import StoredEvent
+from runs.paging import Page
 from streaming import groups, hub, wire
 from streaming.line import LineSettings
 from streaming.protocols import koda
@@ -86,7 +87,7 @@ async def test_a_replay_of_huge_events_holds_little_of_it_at_a_time():
     limits: list[int] = []
     read = log.read
 
-    async def noted(run_id: UUID, start: int, limit: int) -> list[StoredEvent]:
+    async def noted(run_id: UUID, start: int, limit: int) -> Page:
         limits.append(limit)
         return await read(run_id, start, limit)
 

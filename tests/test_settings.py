@@ -37,6 +37,8 @@ def start(command: str = "check", **environment: str) -> subprocess.CompletedPro
         ("KODA_FLUSH_INTERVAL", "0.5"),
         ("KODA_MAX_ATTEMPTS", "0"),
         ("KODA_ORDERER_CAP", "1.5"),
+        ("KODA_FRAGMENT_RETENTION", "-1"),
+        ("KODA_REPLAY_CAP", "0"),
         ("KODA_AGENTS", "support"),
         ("KODA_AGENTS", "=shop.agents.support"),
         ("KODA_ALLOW_ANONYMOUS", "maybe"),
