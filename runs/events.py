@@ -1,6 +1,6 @@
 """The vocabulary of the log: what a row of `messages` can say, and what a log adds up to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -58,8 +58,8 @@ def size_of(value: object) -> int:
     """Roughly how many characters a payload has."""
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, Mapping):
-        return sum(size_of(item) for item in value.values())
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
     if isinstance(value, list):
         return sum(map(size_of, value))
     return 8

@@ -20,7 +20,7 @@ from streaming.hub import Hub, Watcher
 from streaming.orderer import Orderer
 from streaming.replay import ReadLog
 from streaming.snapshots import Snapshots
-from streaming.stretch import Encode, Stretch
+from streaming.stretch import Encode, Reading, Stretch
 
 logger = logging.getLogger(__name__)
 
@@ -171,12 +171,12 @@ class Line:
         try:
             if self._unread == "open" and (snapshot := await self._instead_of_replay()):
                 return snapshot
-            page = await self._read(self._run_id, before, self._paging.limit)
+            reading = await self._read(self._run_id, before, self._paging.limit)
         except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None
-        self._unread = "page" if self._paging.more(page) else ""
-        chunk = self._deliver_page(page.events)
+        self._unread = "page" if self._paging.more(reading.page) else ""
+        chunk = self._deliver_reading(reading)
         stuck = self._orderer.next == before
         if stuck and mending:
             logger.error("run %s: event %d is nowhere", self._run_id, before)
@@ -194,10 +194,11 @@ class Line:
         self._unread = "page"
         return self._jump(snapshot.event, snapshot.frame(self._encode))
 
-    def _deliver_page(self, events: list[StoredEvent]) -> bytes:
+    def _deliver_reading(self, reading: Reading) -> bytes:
         """What was archived begins with a snapshot, wherever the reader is."""
+        events = reading.page.events
         if not events or events[0].type != EventType.SNAPSHOT:
-            return self._deliver(events)
+            return b"".join([self._pass_on(part) for part in reading.parts])
         first, *rest = events
         return self._jump(first, self._encode(self._run_id, first)) + self._deliver(rest)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextvars import Context
 from dataclasses import dataclass
 from uuid import UUID
 
 from runs.events import StoredEvent
 from runs.models import Message, Run
-from runs.paging import Page
 from runs.projection import Projection
 from runs.reducer import ReducerError
 from runs.threads import DatabaseThreads
+from streaming.stretch import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class Progress:
     status: str
 
 
-ReadLog = Callable[[UUID, int, int], Awaitable[Page]]
+ReadLog = Callable[[UUID, int, int], Awaitable[Reading]]
 ReadProgress = Callable[[Collection[UUID]], Awaitable[dict[UUID, Progress]]]
 
 
@@ -38,10 +40,29 @@ class Replay:
     def __init__(self) -> None:
         self._threads = DatabaseThreads("koda-replay", threads=THREADS, keep=False)
         self._folds = DatabaseThreads("koda-fold", threads=1, keep=False)
+        self._asked: dict[tuple[UUID, int, int], asyncio.Task[Reading]] = {}
+        """Readings that no thread has begun yet."""
 
-    async def log(self, run_id: UUID, start: int, limit: int) -> Page:
-        """A page of the run from number `start` on, of at most `limit` events."""
-        return await self._threads(Message.objects.all().page, run_id, start=start, limit=limit)
+    async def log(self, run_id: UUID, start: int, limit: int) -> Reading:
+        """A page of the run from number `start` on, of at most `limit` events.
+
+        Whoever asks for the same joins a reading that has not begun. One that has begun may lack
+        what is known to be there by now.
+        """
+        key = (run_id, start, limit)
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = asyncio.get_running_loop().create_task(
+                self._threads(self._read, key), name=f"koda-read-{run_id}", context=Context()
+            )
+            asked.add_done_callback(_nobody_may_be_waiting)
+            self._asked[key] = asked
+        return await asyncio.shield(asked)
+
+    def _read(self, key: tuple[UUID, int, int]) -> Reading:
+        del self._asked[key]
+        run_id, start, limit = key
+        return Reading.of(run_id, Message.objects.all().page(run_id, start=start, limit=limit))
 
     async def progress(self, run_ids: Collection[UUID]) -> dict[UUID, Progress]:
         """Where these runs are, in one query; one that was deleted is missing."""
@@ -54,6 +75,12 @@ class Replay:
     def close(self) -> None:
         self._threads.close()
         self._folds.close()
+
+
+def _nobody_may_be_waiting(asked: asyncio.Task[Reading]) -> None:
+    """All clients may have left; then an error is of no interest."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _extend(projection: Projection) -> StoredEvent | None:

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from runs import events
 from runs.events import StoredEvent
-from runs.paging import Page, cut
+from runs.paging import cut
 from runs.projection import Projection
 from runs.states import Status
 from streaming import groups
@@ -19,7 +19,7 @@ from streaming.line import LineSettings
 from streaming.protocols import koda
 from streaming.replay import Progress
 from streaming.snapshots import Snapshots
-from streaming.stretch import Encode
+from streaming.stretch import Encode, Reading
 from tests.waiting import until
 
 QUICK = LineSettings(ping_interval=30, gap_wait=0.15, orderer_cap=64)
@@ -52,7 +52,7 @@ class Log:
         start = len(self.events)
         return self.write(*(events.delta(f"w{start + i} ") for i in range(count)))
 
-    async def read(self, run_id: UUID, start: int, limit: int) -> Page:
+    async def read(self, run_id: UUID, start: int, limit: int) -> Reading:
         assert run_id == self.run_id
         self.reads.append(start)
         if self.broken:
@@ -60,7 +60,8 @@ class Log:
         rows = self.events if self.collapsed is None else self.collapsed
         page = [event for event in rows if event.seq >= start][:limit]
         await self.gate.wait()
-        return cut([event for event in page if event.seq not in self.hidden])
+        there = [event for event in page if event.seq not in self.hidden]
+        return Reading.of(run_id, cut(there))
 
     async def extend(self, projection: Projection) -> StoredEvent | None:
         self.folds.append(projection.next_seq)

@@ -9,10 +9,10 @@ import pytest
 
 from runs import events
 from runs.events import StoredEvent
-from runs.paging import Page
 from streaming import groups, hub, wire
 from streaming.line import LineSettings
 from streaming.protocols import koda
+from streaming.stretch import Reading
 from tests.reading import END, Log, Reader, publish, publish_when_watching, serving, watching
 from tests.waiting import until
 
@@ -87,7 +87,7 @@ async def test_a_replay_of_huge_events_holds_little_of_it_at_a_time():
     limits: list[int] = []
     read = log.read
 
-    async def noted(run_id: UUID, start: int, limit: int) -> Page:
+    async def noted(run_id: UUID, start: int, limit: int) -> Reading:
         limits.append(limit)
         return await read(run_id, start, limit)
 

@@ -1,0 +1,110 @@
+"""Reading the log for many at once: together where that is safe, each anew where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.db import DatabaseError
+
+from runs import events
+from runs.models import Conversation, Message, Run
+from runs.querysets import MessageQuerySet
+from runs.states import Status
+from streaming.protocols import koda
+from streaming.replay import THREADS, Replay
+from tests.fakes import run_in, write
+from tests.waiting import until
+from tests.workers import db
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def replay() -> Iterator[Replay]:
+    made = Replay()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading.Event]]:
+    """Where each reading starts, noted when it begins; it goes on once the gate is open."""
+    began: list[int] = []
+    gate = threading.Event()
+    page = MessageQuerySet.page
+
+    def waiting(self, run_id, *, start, limit):
+        found = page(self, run_id, start=start, limit=limit)
+        began.append(start)
+        assert gate.wait(10)
+        return found
+
+    monkeypatch.setattr(MessageQuerySet, "page", waiting)
+    yield began, gate
+    gate.set()
+
+
+async def streaming_run() -> Run:
+    return await db(lambda: run_in(Conversation.objects.create(), Status.STREAMING))
+
+
+async def test_who_asks_before_a_reading_has_begun_shares_it_and_its_frames(replay, held):
+    began, gate = held
+    run = await streaming_run()
+    busy = [asyncio.create_task(replay.log(run.pk, 1, 9 + n)) for n in range(THREADS)]
+    await until(lambda: len(began) == THREADS, "all threads to be busy")
+    asked = [asyncio.create_task(replay.log(run.pk, 0, 9)) for _ in range(50)]
+    gate.set()
+    readings = await asyncio.gather(*asked)
+    await asyncio.gather(*busy)
+    assert began.count(0) == 1
+    assert [event.seq for event in readings[0].page.events] == [0, 1]
+    frames = [reading.parts[0].encoded(koda.encode) for reading in readings]
+    assert all(frame is frames[0] for frame in frames)
+
+
+async def test_who_asks_once_a_reading_has_begun_gets_one_of_their_own(replay, held):
+    began, gate = held
+    run = await streaming_run()
+    early = asyncio.create_task(replay.log(run.pk, 0, 9))
+    await until(lambda: began == [0], "the first reading")
+    await db(write, run, events.delta("news"))
+    late = asyncio.create_task(replay.log(run.pk, 0, 9))
+    await until(lambda: began == [0, 0], "the second reading")
+    gate.set()
+    assert len((await early).page.events) == 2
+    assert (await late).page.events[-1].data == {"text": "news"}
+
+
+async def test_somebody_who_leaves_takes_the_reading_from_nobody(replay, held):
+    began, gate = held
+    run = await streaming_run()
+    busy = [asyncio.create_task(replay.log(run.pk, 1, 9 + n)) for n in range(THREADS)]
+    await until(lambda: len(began) == THREADS, "all threads to be busy")
+    leaves, stays = (asyncio.create_task(replay.log(run.pk, 0, 9)) for _ in range(2))
+    await until(lambda: replay._asked, "the question")
+    leaves.cancel()
+    gate.set()
+    assert len((await stays).page.events) == 2
+    await asyncio.gather(*busy)
+    assert leaves.cancelled()
+
+
+async def test_an_error_comes_to_all_who_asked_and_to_nobody_later(
+    replay, monkeypatch: pytest.MonkeyPatch
+):
+    run = await streaming_run()
+
+    def away(*_args, **_kwargs):
+        raise DatabaseError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MessageQuerySet, "page", away)
+        asked = [replay.log(run.pk, 0, 9) for _ in range(3)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [DatabaseError] * 3
+    assert len((await replay.log(run.pk, 0, 9)).page.events) == 2
+    assert await db(Message.objects.filter(run_id=run.pk).count) == 2
