@@ -11,6 +11,7 @@ from django.utils.translation import override
 
 from koda import messages
 from koda.texts import TEXTS
+from koda.views import MODULES
 
 STATIC = messages.BASE / "streaming/static/koda"
 
@@ -50,6 +51,12 @@ def test_the_script_names_just_the_texts_that_there_are():
         if f"'{name}'" not in scripts and not any(name.startswith(start) for start in made)
     ]
     assert unused == []
+
+
+def test_the_page_fetches_every_module_of_its_script_ahead():
+    assert sorted(MODULES) == sorted(
+        path.stem for path in STATIC.glob("*.mjs") if path.stem != "chat"
+    )
 
 
 def test_the_page_comes_in_the_language_that_the_browser_asks_for(db):

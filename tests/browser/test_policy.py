@@ -26,24 +26,30 @@ def refused(page: Page) -> list[str]:
     return found
 
 
-@pytest.fixture
-def page(live: System, person: Person) -> Page:
-    """A tab of a superuser, which takes note of everything that the policy refuses."""
+@pytest.fixture(scope="module")
+def superuser(live: System) -> str:
+    """Its name."""
     name = f"root-{uuid4().hex}"
     environment = {**live.environment_of("setup"), "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
     command = ["manage.py", "createsuperuser", "--noinput", "--username", name, "--email", ""]
     subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, check=True)
+    return name
+
+
+@pytest.fixture
+def page(person: Person, superuser: str) -> Page:
+    """A tab of a superuser, which takes note of everything that the policy refuses."""
     page = person.context.new_page()
     page.add_init_script(COLLECT)
     page.goto("/admin/")
-    page.fill("#id_username", name)
+    page.fill("#id_username", superuser)
     page.fill("#id_password", PASSWORD)
     page.press("#id_password", "Enter")
     page.wait_for_url("**/admin/")
     return page
 
 
-def test_the_admin_works_under_the_policy(live: System, person: Person, page: Page):
+def test_the_admin_works_under_the_policy(person: Person, page: Page):
     conversation = person.asked("rounds", hold_at=-1)
     assert refused(page) == []
     for path in ("/admin/koda_runs/conversation/", "/admin/koda_runs/run/", "/admin/auth/user/"):

@@ -9,13 +9,14 @@ let ahead = 0;
 /** The server's clock, in ms. */
 export const serverNow = () => Date.now() + ahead;
 
-export async function call(method, path, body, headers) {
+/** The answer's JSON. `patience` in ms. */
+export async function call(method, path, { body, headers, patience = PATIENCE } = {}) {
   const csrfToken = document.cookie.match(/(?:^|; )csrftoken=([^;]*)/)?.[1] ?? '';
   const response = await fetch(path, {
     method,
     headers: { 'Content-Type': 'application/json', 'X-CSRFToken': csrfToken, ...headers },
     body: body && JSON.stringify(body),
-    signal: AbortSignal.timeout(PATIENCE),
+    signal: AbortSignal.timeout(patience),
   }).catch(() => { throw refusal(0, t('no_connection')); });
   ahead = Date.parse(response.headers.get('Date')) - Date.now() || 0;
   const answer = await response.json().catch(() => ({}));

@@ -1,7 +1,7 @@
 // A run's story as it goes on, shared by all tabs of a browser: one of them has the stream, and tells
 // the others. Whoever that is, every tab reduces the same numbered events, so all of them agree.
 
-import { readLog } from './log.mjs';
+import { readOn } from './log.mjs';
 import { openStream } from './stream.mjs';
 import { isOver, newStory, tell } from './story.mjs';
 
@@ -59,8 +59,8 @@ export function follow(runId, story, { changed, trouble, ended }) {
   async function fillIn() {
     since ??= [];
     try {
-      const log = await readLog(runId, 0);
-      adopt([...log, ...since].reduce(tell, newStory(runId)));
+      const log = await readOn(newStory(runId));
+      adopt(since.reduce(tell, log));
     } catch (problem) {
       console.warn(problem); // what the snapshot says stays
     }

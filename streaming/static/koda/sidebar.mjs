@@ -145,7 +145,7 @@ export class Sidebar {
 
   async #do(method, id, body) {
     try {
-      await call(method, `/api/conversations/${id}`, body);
+      await call(method, `/api/conversations/${id}`, { body });
       return true;
     } catch (problem) {
       this.#on.refused(t('not_done', { why: problem.message }));

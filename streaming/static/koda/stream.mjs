@@ -6,6 +6,7 @@ import { readLog } from './log.mjs';
 const SEATS = 4; // a browser has six connections per host for all its tabs; two are for the rest
 const POLL = 1500; // ms
 const SILENCE = 5000; // ms; scripts never see pings, so a dead stream looks like a quiet one
+const PATIENCE = 4000; // ms; a server that does not say how far it is does not stream either
 const LATE = 1500; // ms in which the stream may still bring what the server says it has
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
@@ -79,7 +80,7 @@ function listen(source, leave) {
 // The server knows more than the stream has brought, and the stream does not bring it.
 async function isDead({ runId, position, trouble, closed, signal }) {
   try {
-    const { last_seq: last } = await call('GET', `/api/runs/${runId}`);
+    const { last_seq: last } = await call('GET', `/api/runs/${runId}`, { patience: PATIENCE });
     if ((last ?? -1) < position()) return false;
     const before = position();
     await pause(LATE);

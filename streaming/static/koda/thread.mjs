@@ -3,8 +3,8 @@
 
 import { call, isPassing, newKey } from './api.mjs';
 import { follow } from './follow.mjs';
-import { readLog } from './log.mjs';
-import { isOver, newStory, storyOfRow, tell } from './story.mjs';
+import { readOn } from './log.mjs';
+import { isOver, newStory, storyOfRow } from './story.mjs';
 import { Turn } from './turn.mjs';
 
 const RETRY = 2000; // ms; 10 s is the longest that a page may be behind
@@ -145,28 +145,19 @@ export class Thread {
 
   // It ended while we were not listening: what is missing is in the log, else in the row.
   async #complete(turn, row) {
-    let { story } = turn;
-    try {
-      story = (await readLog(turn.id, story.state.lastSequence)).reduce(tell, story);
-    } catch (problem) {
-      console.warn(problem);
-    }
+    const story = await readOn(turn.story).catch(() => turn.story);
     turn.story = isOver(story) ? story : storyOfRow(row);
     this.draw();
   }
 
-  // Tools, reasoning and earlier tries stand in the log only.
+  // Tools, reasoning and earlier tries stand in the log only. Without it, what the row says stays.
   async #look(article) {
     this.#seen.unobserve(article);
     const turn = this.turns.get(article.dataset.runId);
-    if (!turn?.hasLog) return;
-    try {
-      const story = (await readLog(turn.id, 0)).reduce(tell, newStory(turn.id));
-      if (isOver(story)) turn.story = story;
-      this.draw();
-    } catch (problem) {
-      console.warn(problem); // what the row says stays
-    }
+    const story = turn?.hasLog && await readOn(newStory(turn.id)).catch(() => null);
+    if (!story || !isOver(story)) return;
+    turn.story = story;
+    this.draw();
   }
 
   // --- Following ---
@@ -215,9 +206,9 @@ export class Thread {
 
   async send(text, key) {
     const before = this.id;
-    const id = before || (await call('POST', '/api/conversations', {})).id;
+    const id = before || (await call('POST', '/api/conversations', { body: {} })).id;
     if (this.id === before) this.id = id; // else somebody has opened another one meanwhile
-    return this.#change(id, `/api/conversations/${id}/messages`, { text }, { 'Idempotency-Key': key });
+    return this.#change(id, `/api/conversations/${id}/messages`, { body: { text }, headers: { 'Idempotency-Key': key } });
   }
 
   cancel() {
@@ -226,11 +217,11 @@ export class Thread {
 
   regenerate(turn, inputs) {
     const path = `/api/runs/${turn.id}/regenerate`;
-    return this.#change(this.id, path, inputs && { inputs }, { 'Idempotency-Key': newKey() });
+    return this.#change(this.id, path, { body: inputs && { inputs }, headers: { 'Idempotency-Key': newKey() } });
   }
 
-  async #change(id, path, body, headers) {
-    const answer = await call('POST', path, body, headers);
+  async #change(id, path, options) {
+    const answer = await call('POST', path, options);
     this.#tabs.postMessage(id);
     if (this.id === id) await this.load();
     return answer;
