@@ -7,7 +7,9 @@ the measurement is over (`bench.check`), so that it slows no system down more th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
 import time
 from typing import Any
 
@@ -72,7 +74,7 @@ class Api:
     """JSON calls over one connection that stays open."""
 
     def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
-        self._port = port
+        self.port = port
         self._headers = headers or {}
         self._lock = asyncio.Lock()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -88,7 +90,7 @@ class Api:
             if time.monotonic() - self._used > IDLE:
                 self.close()
             if self._streams is None:
-                self._streams = await asyncio.open_connection(HOST, self._port)
+                self._streams = await asyncio.open_connection(HOST, self.port)
             reader, writer = self._streams
             writer.write(("\r\n".join(head) + "\r\n\r\n").encode() + content)
             answer = await self._answer(reader, f"{method} {path}")
@@ -109,6 +111,12 @@ class Api:
         if not status.startswith("HTTP/1.1 2"):
             raise ConnectionError(f"{asked}: {status} {content[:300]!r}")
         return json.loads(content) if content else None
+
+    def answers(self) -> bool:
+        """Whether somebody listens there."""
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
+            return True
+        return False
 
     def close(self) -> None:
         if self._streams is not None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-FLAT_LIMIT = 10.0
-"""Seconds after which a run without a pace ends early: some systems are slow."""
-
 
 @dataclass(frozen=True)
 class Load:
@@ -24,6 +21,8 @@ class Load:
     rate: float = 0.0
     fragments: int = 200_000
     kind: str = "live"
+    limit: float = 10.0
+    """Seconds after which a run without a pace ends early: some systems are slow."""
 
     @property
     def clients(self) -> int:
@@ -40,12 +39,14 @@ def paced(name: str, what: str, *, runs: int, watchers: int = 1, seconds: float)
     return Load(name, what, runs, watchers, rate, round(seconds * rate))
 
 
+SECONDS = 10.0
+
 FULL = (
     Load("one_flat", "1 run flat out"),
-    paced("100x50", "100 runs × 50/s", runs=100, seconds=20),
-    paced("20x50", "20 runs × 50/s", runs=20, seconds=20),
-    paced("1x50", "1 run × 50/s", runs=1, seconds=20),
-    paced("1x50_100subs", "1 run × 50/s × 100 watchers", runs=1, watchers=100, seconds=20),
+    paced("100x50", "100 runs × 50/s", runs=100, seconds=SECONDS),
+    paced("20x50", "20 runs × 50/s", runs=20, seconds=SECONDS),
+    paced("1x50", "1 run × 50/s", runs=1, seconds=SECONDS),
+    paced("1x50_100subs", "1 run × 50/s × 100 watchers", runs=1, watchers=100, seconds=SECONDS),
     Load("flat_100subs", "1 run flat out × 100 watchers", watchers=100, fragments=20_000),
     Load("ttft", "POST to first delta", runs=100, fragments=1, kind="ttft"),
     Load("waiting", "500 waiting clients", runs=50, watchers=10, kind="waiting"),
@@ -54,14 +55,19 @@ FULL = (
 )
 
 
+QUICK_SYSTEMS = {"koda", "floor", "hand_rolled", "resumable_stream"}
+QUICK_LOADS = {"one_flat", "100x50", "1x50_100subs", "ttft", "waiting", "replay"}
+
+
 def quick(load: Load) -> Load:
     """A short look at the same: good for a first impression, not for the table."""
-    if load.kind == "live" and load.rate:
-        return replace(load, fragments=150)
-    if load.kind == "live":
-        return replace(load, fragments=load.fragments // 5)
-    if load.kind == "ttft":
-        return replace(load, runs=20)
-    if load.kind == "storm":
-        return replace(load, watchers=200)
+    match load.kind:
+        case "live" if load.rate:
+            return replace(load, fragments=100)
+        case "live":
+            return replace(load, fragments=load.fragments // 2, limit=2.0)
+        case "ttft":
+            return replace(load, runs=20)
+        case "storm":
+            return replace(load, watchers=200)
     return load

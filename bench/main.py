@@ -1,6 +1,6 @@
 """Measure Koda and its peers, under the same loads, interleaved.
 
-    QUICK=1                a first impression in three minutes: short loads, once each
+    QUICK=1                a first impression in three minutes: a choice of short loads, once each
     ONLY=koda,floor,ttft   these systems and loads only
     REPEATS=3              how often each is measured
 
@@ -20,12 +20,12 @@ from pathlib import Path
 
 import uvloop
 
-from bench import loads, report
+from bench import growth, loads, report
 from bench.loads import FULL, Load
 from bench.measure import measure
 from bench.results import Results
 from bench.systems import SYSTEMS
-from bench.systems.base import System, Unsupported
+from bench.systems.base import System, Unsupported, started
 
 PAUSE = 0.5
 """Seconds between two measurements, for what the last one left to be cleared up."""
@@ -34,13 +34,7 @@ PAUSE = 0.5
 def main() -> None:
     quick = os.environ.get("QUICK", "") not in {"", "0"}
     only = set(filter(None, os.environ.get("ONLY", "").split(",")))
-    chosen_systems = [kind for kind in SYSTEMS if kind.name in only] or list(SYSTEMS)
-    chosen = [load for load in FULL if load.name in only] or list(FULL)
-    unknown = only - {kind.name for kind in SYSTEMS} - {load.name for load in FULL}
-    if unknown:
-        raise SystemExit(f"ONLY: there is no load and no system {', '.join(sorted(unknown))}")
-    if quick:
-        chosen = [loads.quick(load) for load in chosen]
+    kinds, chosen = choose(only, quick=quick)
     repeats = int(os.environ.get("REPEATS", "1" if quick else "3"))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -48,10 +42,26 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="koda-bench-") as directory,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        results = runner.run(run(chosen_systems, chosen, repeats, Path(directory)))
-    report.show(results)
-    if not quick and not only:
-        report.write(results)
+        results = runner.run(run(kinds, chosen, repeats, Path(directory)))
+        table = results.table()
+        print(report.summary(table))
+        if not quick and not only:
+            report.write(table, growth=runner.run(growth.measure(Path(directory))))
+
+
+def choose(only: set[str], *, quick: bool) -> tuple[list[type[System]], list[Load]]:
+    """The systems and loads that were asked for; without a word about either, all of them."""
+    systems = {kind.name: kind for kind in SYSTEMS}
+    all_loads = {load.name: load for load in FULL}
+    if unknown := only - systems.keys() - all_loads.keys():
+        raise SystemExit(f"ONLY: there is no load and no system {', '.join(sorted(unknown))}")
+    names = only & systems.keys() or (loads.QUICK_SYSTEMS if quick else systems.keys())
+    wanted = only & all_loads.keys() or (loads.QUICK_LOADS if quick else all_loads.keys())
+    chosen = [load for name, load in all_loads.items() if name in wanted]
+    return (
+        [kind for name, kind in systems.items() if name in names],
+        [loads.quick(load) for load in chosen] if quick else chosen,
+    )
 
 
 async def run(
@@ -81,7 +91,11 @@ async def one(system: System, load: Load, results: Results, label: str) -> None:
     """A single measurement; one that fails is part of the results."""
     await asyncio.sleep(PAUSE)
     try:
-        sample = await measure(system, load)
+        if load.kind == "waiting":  # what earlier loads have left would hide what clients cost
+            async with started(type(system), system.directory) as fresh:
+                sample = await measure(fresh, load)
+        else:
+            sample = await measure(system, load)
     except Unsupported as why:
         results.cannot(load, system, str(why))
         return

@@ -10,14 +10,21 @@ from dataclasses import dataclass, field
 from bench.check import Tally, check
 from bench.client import Watch
 from bench.fragments import Plan
-from bench.loads import FLAT_LIMIT, Load
+from bench.loads import Load
 from bench.systems.base import System, Unsupported
 
 GRACE = 5.0
 """Seconds beyond its plan that a load may take; what has not come then is not waited for."""
 
+WAITED = 4.0
+"""Seconds for which clients wait while CPU is counted."""
+
 AT_ONCE = 8
 """Runs that are started at the same time."""
+
+
+class TooLate(Exception):
+    """The run began before everybody was there to see it."""
 
 
 @dataclass
@@ -39,7 +46,10 @@ async def measure(system: System, load: Load) -> Sample:
         raise Unsupported(why)
     match load.kind:
         case "live":
-            return await _live(system, load)
+            try:
+                return await _live(system, load)
+            except TooLate:
+                return await _live(system, load, patience=4)
         case "ttft":
             return await _ttft(system, load)
         case "waiting":
@@ -48,18 +58,19 @@ async def measure(system: System, load: Load) -> Sample:
             return await _again(system, load, at_once=load.kind == "storm")
 
 
-async def _live(system: System, load: Load) -> Sample:
-    """All clients are there before the first fragment is made."""
-    at = time.monotonic() + 1.5 + 0.04 * load.runs + 0.005 * load.clients
+async def _live(system: System, load: Load, *, patience: float = 1) -> Sample:
+    """All clients are there before the first fragment is made. Raises TooLate if they are not."""
+    lead = 1.0 + system.lead * load.runs + 0.005 * load.clients
+    at = time.monotonic() + patience * lead
     plans = [_plan(load, at, run) for run in range(load.runs)]
     watches = await _open(system, await _begin(system, plans), load)
     if time.monotonic() > at:
         close(watches)
-        raise RuntimeError("its clients were not connected in time")
+        raise TooLate("its clients were not connected in time")
     await asyncio.sleep(at - time.monotonic() - 0.05)
     usage = system.usage
     before = usage.cpu()
-    nominal = load.fragments / load.rate if load.rate else FLAT_LIMIT
+    nominal = load.fragments / load.rate if load.rate else load.limit
     await _finish(watches, at + nominal + GRACE)
     cpu = usage.cpu() - before
     close(watches)
@@ -72,7 +83,7 @@ async def _live(system: System, load: Load) -> Sample:
 def _plan(load: Load, at: float, run: int) -> Plan:
     """Runs of the same pace take turns, as those of people do."""
     phase = run / load.runs / load.rate if load.rate else 0.0
-    return Plan(load.fragments, load.rate, at + phase, FLAT_LIMIT)
+    return Plan(load.fragments, load.rate, at + phase, load.limit)
 
 
 async def _ttft(system: System, load: Load) -> Sample:
@@ -85,8 +96,9 @@ async def _ttft(system: System, load: Load) -> Sample:
         await _finish([watch], began + GRACE)
         close([watch])
         one = check(watch.arrivals, numbered=system.numbered)
-        if number >= 0:
+        if number >= 0 and not one.unfinished:
             taken.append(one.last_arrival - began)
+        if number >= 0:
             tally.add(one)
     tally.latencies = taken
     return Sample(tally, sum(taken))
@@ -95,7 +107,7 @@ async def _ttft(system: System, load: Load) -> Sample:
 async def _waiting(system: System, load: Load) -> Sample:
     """Memory for each client, and the CPU that all of them together use while nothing happens."""
     usage = system.usage
-    far = time.monotonic() + 3600
+    far = time.monotonic() + 60 + 0.02 * load.clients
     await _begin(system, [Plan(1, at=time.monotonic())])
     paths = await _begin(system, [Plan(1, at=far) for _ in range(load.runs)])
     first = await _open(system, paths, load, watchers=1)
@@ -103,14 +115,18 @@ async def _waiting(system: System, load: Load) -> Sample:
     watches = await _open(system, paths, load)
     full = usage.memory()
     before, began = usage.cpu(), time.monotonic()
-    await asyncio.sleep(5)
+    await asyncio.sleep(WAITED)
     cpu, seconds = usage.cpu() - before, time.monotonic() - began
     alive = sum(not watch.done.done() for watch in watches)
+    connections = await asyncio.to_thread(system.connections)
     close([*first, *watches])
+    await asyncio.gather(*map(system.cancel, paths))
     if alive < len(watches):
         raise RuntimeError(f"{len(watches) - alive} of {len(watches)} clients were dropped")
     sample = Sample(Tally(), seconds, bytes_per_client=(full - empty) / len(watches))
     sample.extra["idle_cpu_percent"] = 100 * cpu / seconds
+    if connections is not None:
+        sample.extra["database_connections"] = connections
     return sample
 
 
@@ -120,9 +136,9 @@ async def _again(system: System, load: Load, *, at_once: bool) -> Sample:
     first = await system.watch(path)
     await _finish([first], time.monotonic() + 30)
     close([first])
-    path = system.again(path)
     usage = system.usage
     before, began = usage.cpu(), time.monotonic()
+    most = asyncio.create_task(_most_connections(system))
     if at_once:
         watches = await _gather(system.watch(path) for _ in range(load.watchers))
         await _finish(watches, began + 60)
@@ -132,11 +148,26 @@ async def _again(system: System, load: Load, *, at_once: bool) -> Sample:
             watches.append(await system.watch(path))
             await _finish(watches[-1:], time.monotonic() + 30)
     cpu, seconds = usage.cpu() - before, time.monotonic() - began
+    most.cancel()
     close(watches)
     first_bytes = [watch.first_byte.result() - began for watch in watches]
     tally = tally_of(watches, system)
     tally.latencies.clear()  # the fragments are old
-    return Sample(tally, seconds, cpu, first_bytes=first_bytes if at_once else [])
+    sample = Sample(tally, seconds, cpu, first_bytes=first_bytes if at_once else [])
+    sample.extra |= await most
+    return sample
+
+
+async def _most_connections(system: System) -> dict[str, float]:
+    """Looks until cancelled, and then tells."""
+    most = None
+    try:
+        while (now := await asyncio.to_thread(system.connections)) is not None:
+            most = max(most or 0, now)
+            await asyncio.sleep(0.05)
+    except asyncio.CancelledError:
+        pass
+    return {} if most is None else {"database_connections": most}
 
 
 # Clients ------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ class Results:
         """Keep it; one line that sums it up."""
         self.loads[load.name] = load
         row = row_of(sample, persists=system.persists)
+        if load.kind in {"ttft", "waiting"}:
+            row["delivered_per_s"] = None
         self._rows[load.name, system.name].append(row)
         shown = {key: value for key, value in row.items() if value not in {None, 0}}
         return "  ".join(f"{key} {value}" for key, value in shown.items())

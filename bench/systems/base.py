@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from bench.client import Api, Watch, get, watch
 from bench.fragments import Plan
-from bench.processes import HOST, Process, Usage, free_port
+from bench.processes import Process, Usage, free_port
 from tests.servers import Server
+
+Kind = TypeVar("Kind", bound="System")
 
 
 class Unsupported(Exception):
@@ -27,6 +29,8 @@ class System:
     """It ends a stream after the last fragment."""
     numbered: ClassVar[bool] = False
     """Its events bear the ids 0, 1, 2 …"""
+    lead: ClassVar[float] = 0.01
+    """Seconds that the start of a run may take, with room for a busy machine."""
     cannot: ClassVar[dict[str, str]] = {}
     """Loads it cannot do, with the reason."""
 
@@ -49,9 +53,12 @@ class System:
         """Start a run; the path of its stream."""
         raise NotImplementedError
 
-    def again(self, path: str) -> str:
-        """The path for somebody who comes when the run is over and wants all of it."""
-        return path
+    async def cancel(self, path: str) -> None:
+        """End the run of this stream, where that is possible."""
+
+    def connections(self) -> int | None:
+        """Connections of the web process to its database, where that is a question."""
+        return None
 
     async def watch(self, path: str) -> Watch:
         return await watch(self.port, get(path, self.headers), closes=self.closes)
@@ -66,7 +73,7 @@ class System:
         return Usage(part.pid for part in (*self.processes, *self.servers))
 
     def program(self, *command: str | Path, **environment: str) -> Process:
-        log = self.directory / f"{self.name}-{len(self.processes)}.log"
+        log = self.directory / f"{self.name}-{self.port}-{len(self.processes)}.log"
         process = Process(command, log=log, environment=environment)
         self.processes.append(process)
         return process
@@ -78,12 +85,21 @@ class System:
         return server.url
 
     def listening(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
-            return True
-        return False
+        return Api(self.port).answers()
 
     def stop(self) -> None:
         for process in reversed(self.processes):
             process.stop()
         for server in reversed(self.servers):
             server.close()
+
+
+@asynccontextmanager
+async def started(kind: type[Kind], directory: Path) -> AsyncIterator[Kind]:
+    """A system of its own for a while."""
+    system = kind(directory)
+    try:
+        system.start()
+        yield system
+    finally:
+        system.stop()

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from dataclasses import asdict
 from functools import partial
+from itertools import cycle
+from pathlib import Path
 from typing import ClassVar
 
 import psycopg
 
-from bench.client import Api
+from bench.client import Api, Watch, get, watch
 from bench.fragments import Plan
-from bench.processes import HOST, ROOT, DurablePostgres, Redis
+from bench.processes import HOST, ROOT, DurablePostgres, Redis, free_port
 from bench.systems.base import System
 
 ENVIRONMENT = {
@@ -34,8 +36,8 @@ class Koda(System):
     name = "koda"
     title = "Koda"
     persists = True
+    lead = 0.04
     numbered = True
-    gateways: ClassVar[int] = 1
     workers: ClassVar[int] = 1
 
     def start(self) -> None:
@@ -53,11 +55,16 @@ class Koda(System):
             self.program(python, "manage.py", "worker", **self.environment)
         for worker in list(self.processes):
             worker.wait_until(partial(worker.has_said, "runs at once"))
-        gateway = self.program(
-            python, "manage.py", "gateway", "--host", HOST, "--port", str(self.port),
-            **self.environment, PGAPPNAME="gateway",
-        )  # fmt: skip
-        gateway.wait_until(self.listening)
+        for port in self.ports:
+            gateway = self.program(
+                python, "manage.py", "gateway", "--host", HOST, "--port", str(port),
+                **self.environment, PGAPPNAME="gateway",
+            )  # fmt: skip
+            gateway.wait_until(Api(port).answers)
+
+    @property
+    def ports(self) -> list[int]:
+        return [self.port]
 
     def manage(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -83,6 +90,9 @@ class Koda(System):
         path = f"/api/conversations/{prepared}/messages"
         return str((await self.api.call("POST", path, body))["stream_url"])
 
+    async def cancel(self, path: str) -> None:
+        await self.api.call("POST", path.removesuffix("stream") + "cancel")
+
     def connections(self) -> int:
         """How many connections the gateway has to Postgres."""
         with psycopg.connect(self.postgres.url, autocommit=True) as connection:
@@ -90,3 +100,22 @@ class Koda(System):
                 "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gateway'"
             ).fetchone()
         return int(found[0]) if found else 0
+
+
+class KodaTwice(Koda):
+    """Two of each; streams are spread over the gateways."""
+
+    title = "Koda, two gateways and two workers"
+    workers = 2
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._second = free_port()
+        self._next = cycle(self.ports)
+
+    @property
+    def ports(self) -> list[int]:
+        return [self.port, self._second]
+
+    async def watch(self, path: str) -> Watch:
+        return await watch(next(self._next), get(path, self.headers), closes=self.closes)
