@@ -41,7 +41,7 @@ def test_a_right_stream_is_right_wherever_the_network_cuts_it():
 def test_a_fragment_has_arrived_when_its_event_is_whole():
     data = answer(0, 1, 2, 3, 4)
     tally = judged(data, pieces=len(data))
-    ends = [place + 2.0 for place in range(len(data)) if data.startswith(b"\n\r\n", place)]
+    ends = [place + 2.0 + 2 for place in range(len(data)) if data.startswith(b"}\n\n\r\n", place)]
     assert tally.latencies == pytest.approx([end + 2 - 1.5 for end in ends])
     assert tally.last_arrival == ends[-1] + 2
 
