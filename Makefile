@@ -18,7 +18,8 @@ embedded := env -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-js test-embedded test-services test-newest check audit format lock screenshots
+.PHONY: help run test test-js test-embedded test-services test-newest check bench audit format \
+	lock screenshots
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +81,9 @@ audit: ## Ask the package registry whether a pinned version has known vulnerabil
 		"$$venv/bin/pip-audit" --strict --no-deps --disable-pip --progress-spinner off \
 			--requirement $$file || exit 1; \
 	done
+
+bench: $(VENV)/.dev ## Measure against the alternatives; QUICK=1, ONLY=load,system, REPEATS=3
+	@$(embedded) $(bin)/python -m bench
 
 format: $(VENV)/.dev ## Put the code into shape
 	$(bin)/ruff check --fix
