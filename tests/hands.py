@@ -29,8 +29,8 @@ class Hand:
     said: str = ""
     voids: bool = False
     """What was said has to be voided before the answer can go on."""
-    lost: bool = False
-    """A write was refused: it lets go."""
+    over: bool = False
+    """It has ended the run, or a write was refused: it lets go."""
 
 
 def take(worker: str) -> Hand | None:
@@ -74,7 +74,8 @@ def end(hand: Hand, *, to: Status = Status.DONE) -> Hand:
         event = events.run_failed(code="broken", message="It broke.")
     ending = Ending(output=hand.said, finish_reason="stop")
     consumed = len(hand.inputs or ())
-    return _write(hand, [event], hand, to=to, ending=ending, consumed=consumed)
+    after = replace(hand, over=True)
+    return _write(hand, [event], after, to=to, ending=ending, consumed=consumed)
 
 
 def _write(hand: Hand, new: list[events.Event], after: Hand, **more: object) -> Hand:
@@ -84,7 +85,7 @@ def _write(hand: Hand, new: list[events.Event], after: Hand, **more: object) -> 
         return replace(after, seq=hand.seq + len(new))
     if isinstance(refused, InputGrew):
         return replace(hand, inputs=None, voids=True)
-    return replace(hand, lost=True)
+    return replace(hand, over=True)
 
 
 def answer(inputs: tuple[str, ...]) -> str:
@@ -95,5 +96,5 @@ def answer(inputs: tuple[str, ...]) -> str:
 def finish_everything(worker: str = "last") -> None:
     """One healthy worker after all the others are dead."""
     while hand := take(worker):
-        while not hand.lost and Run.objects.open().filter(pk=hand.run_id).exists():
+        while not hand.over:
             hand = end(say(load(hand)))

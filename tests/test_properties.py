@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -111,11 +111,13 @@ class Runs(RuleBasedStateMachine):
 
     @rule(target=known, hand=known, to=st.sampled_from([Status.DONE, Status.DONE, Status.FAILED]))
     def end(self, hand: Hand | None, to: Status) -> Hand | None:
+        if hand and to == Status.DONE and (hand.voids or not hand.said):
+            return hand
         return self._write(hand, lambda held: hands.end(held, to=to))
 
     def _write(self, hand: Hand | None, write: Callable[[Hand], Hand]) -> Hand | None:
-        """A worker that was refused has stopped; one that was not given its inputs is silent."""
-        if hand is None or hand.lost or hand.inputs is None:
+        """A worker that was refused or is done has stopped; one without inputs is silent."""
+        if hand is None or hand.over or hand.inputs is None:
             return hand
         return write(hand)
 
@@ -157,18 +159,21 @@ class Runs(RuleBasedStateMachine):
 
 
 @pytest.fixture(autouse=True)
-def _port(port: RecordingPort) -> None:
-    """What is done here is told to nobody."""
+def _unheard(port: RecordingPort, quiet: None) -> None:
+    """What is done here is told to nobody, nor written into the log a thousand times."""
 
 
 def test_no_sequence_of_steps_breaks_a_promise():
     run_state_machine_as_test(
         Runs,
         settings=settings(
-            max_examples=60,
+            max_examples=40,
             stateful_step_count=25,
             deadline=None,
             derandomize=True,
+            phases=[
+                Phase.generate
+            ],  # twenty-five steps can be read; making them fewer takes minutes
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.utils import timezone
+
 from runs.models import Message, Run, RunInput
 from runs.states import ACTIVE, TERMINAL
 
@@ -27,6 +29,8 @@ class Fact:
     claimed_by: str
     output: str
     finished: bool
+    expired: bool
+    """Its lease is over."""
     log: Log
 
     @property
@@ -44,6 +48,7 @@ ENDS = {"done": "run_completed", "failed": "run_failed", "cancelled": "run_cance
 
 def facts() -> Facts:
     """All runs, in three queries."""
+    now = timezone.now()
     inputs: dict[UUID, list[str]] = {}
     for run_id, text in RunInput.objects.order_by("position").values_list("run_id", "text"):
         inputs.setdefault(run_id, []).append(text)
@@ -66,6 +71,7 @@ def facts() -> Facts:
             run.claimed_by,
             run.output,
             run.finished_at is not None,
+            run.lease_expires_at is not None and run.lease_expires_at <= now,
             tuple(logs.get(run.pk, ())),
         )
         for run in Run.objects.order_by("turn")
