@@ -3,6 +3,8 @@
 
 PORT ?= 8000
 ARGS ?=
+DURATION ?= 120
+SEED ?=
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
@@ -18,8 +20,8 @@ embedded := env -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-js test-embedded test-services test-newest check bench audit format \
-	lock screenshots
+.PHONY: help run test test-js test-embedded test-services test-newest check chaos bench audit \
+	format lock screenshots
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +63,9 @@ test-newest: ## In-process tests on Python 3.13 and the newest Django, where pyt
 	else \
 		echo '== left out: no python3.13 at hand to test the newest Django on'; \
 	fi
+
+chaos: $(VENV)/.dev ## Do harm to a running system for DURATION (120) seconds, and check every run
+	@$(embedded) $(bin)/python -m tests.chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev ## Lint, types, import rules, migrations, Django's own checks
 	$(bin)/ruff check

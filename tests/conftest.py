@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -46,6 +47,14 @@ def koda(settings: object) -> Change:
 def visitors(koda: Change) -> None:
     """Visitors are admitted, with services too."""
     koda(allow_anonymous=True)
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """For tests of thousands of steps, each of which would log its line."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

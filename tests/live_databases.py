@@ -28,15 +28,18 @@ class Database:
         self.url = url
         self._file = file
         self._drop = drop
-        self._connection: Any = (
-            sqlite3.connect(file, isolation_level=None, timeout=20)
-            if file
-            else psycopg.connect(url, autocommit=True)
-        )
+        self._connection = self._connect()
+
+    def _connect(self) -> Any:  # noqa: ANN401 - of sqlite3 or psycopg
+        if self._file:
+            return sqlite3.connect(self._file, isolation_level=None, timeout=20)
+        return psycopg.connect(self.url, autocommit=True)
 
     def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         """The rows that `sql` finds; its parameters are written as %s."""
         placed = sql.replace("%s", "?") if self._file else sql
+        if getattr(self._connection, "broken", False):  # the server was started anew
+            self._connection = self._connect()
         return list(self._connection.execute(placed, parameters).fetchall())
 
     def count(self, table: str) -> int:
@@ -73,12 +76,12 @@ class Database:
 
 
 class Databases:
-    """SQLite files, or databases on the server of DATABASE_URL."""
+    """SQLite files, or databases on a server: by default where DATABASE_URL and REDIS_URL say."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, server: str | None = None, redis: str = "") -> None:
         self._directory = directory
-        self._server = os.environ.get("DATABASE_URL", "")
-        self._redis = os.environ.get("REDIS_URL", "")
+        self._server = os.environ.get("DATABASE_URL", "") if server is None else server
+        self._redis = os.environ.get("REDIS_URL", "") if server is None else redis
         assert bool(self._server) == bool(self._redis), "set both DATABASE_URL and REDIS_URL"
         self._numbers = count(1)
         self._template = f"koda_live_{uuid4().hex}"

@@ -5,8 +5,9 @@
         ...  # something asks stub.base_url
         assert stub.requests[0].json["messages"]
 
-Each request takes the next scripted reply, or the `default` when the script is used up. It runs
-in a thread of its own, so that synchronous tests, event loops and other processes can use it.
+Each request takes the next scripted reply, or the `default` when the script is used up: a reply,
+or a function of the request that makes one. It runs in a thread of its own, so that synchronous
+tests, event loops and other processes can use it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -79,7 +80,7 @@ class Reply:
 class StubModel:
     """Start it with `with`. `requests` holds what it was asked, oldest first."""
 
-    def __init__(self, default: Reply | None = None) -> None:
+    def __init__(self, default: Reply | Callable[[Request], Reply] | None = None) -> None:
         self.default = default
         self.requests: list[Request] = []
         self.base_url = ""
@@ -136,6 +137,7 @@ class StubModel:
             request = await _read_request(reader)
             reply = self._script.popleft() if self._script else self.default
             assert reply is not None, "the model stub was asked once more than it was told"
+            reply = reply(request) if callable(reply) else reply
             self.requests.append(request)
             async with _watched(reader, request) as gone:
                 await _play(reply, writer, gone)
