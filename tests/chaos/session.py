@@ -49,7 +49,7 @@ def hold(
             if program.ended()
         ]
     found = checker.violations(evidence)
-    times = bounds.measured(evidence, lease=site.LEASE, sweep=site.SWEEP)
+    times = bounds.measured(evidence, lease=site.LEASE, sweep=site.SWEEP, drain=site.DRAIN)
     return Outcome(evidence, found, times)
 
 
