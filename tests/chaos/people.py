@@ -128,11 +128,14 @@ class Person:
         self._visitors = [site.system.visitor(gateway) for gateway in site.gateways]
         self._turn_to = 0
 
-    async def live(self, until_time: float) -> None:
-        """`until_time` is when the last answer should be over, in monotonic seconds."""
+    async def arrive(self) -> None:
+        """Open the page, before anything is broken; then be the same person at both gateways."""
         await self._visitors[0].__aenter__()
         self._visitors[1].http.cookies = self._visitors[0].http.cookies
         self._visitors[1].http.headers = self._visitors[0].http.headers
+
+    async def live(self, until_time: float) -> None:
+        """`until_time` is when the last answer should be over, in monotonic seconds."""
         try:
             for turn in self._plan:
                 if time.monotonic() + turn.words * turn.pace > until_time:

@@ -62,9 +62,10 @@ async def _live(
     duration: float,
     people: int,
 ) -> None:
-    ends = time.monotonic() + duration
     harm = Harm(made, evidence)
     crowd = [Person(made, evidence, seed=seed, number=number) for number in range(people)]
+    await asyncio.gather(*(person.arrive() for person in crowd))
+    ends = time.monotonic() + duration
     async with asyncio.TaskGroup() as group:
         group.create_task(harm.carry_out(plan, ends=ends), name="faults")
         for person in crowd:
