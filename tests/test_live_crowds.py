@@ -165,7 +165,7 @@ async def test_after_a_restart_of_gateway_and_redis_readers_get_the_rest_and_the
             for last_id in (None, 0, len(log) // 2, len(log) - 2, len(log) - 1):
                 if last_id is None or last_id >= 0:
                     rest = log[0 if last_id is None else last_id + 1 :]
-                    async with asyncio.timeout(2):
+                    async with asyncio.timeout(10):
                         assert rows(await visitor.read(run_id, last_id=last_id)) == rest
             async with visitor.watch(run_id, last_id=log[-1][0]) as stream:
                 assert stream.status == 204

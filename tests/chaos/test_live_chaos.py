@@ -18,7 +18,7 @@ KINDS = (
     "postgres restarted",
     "last messages lost",
 )
-SECONDS = 15.0 if SERVICES else 8.0
+SECONDS = 10.0 if SERVICES else 6.0
 
 
 @pytest.mark.timeout(240)
