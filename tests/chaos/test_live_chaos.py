@@ -9,8 +9,8 @@ import pytest
 
 from tests.chaos import plan, report, session
 
-SECONDS = 15.0
 SERVICES = bool(os.environ.get("REDIS_URL"))
+SECONDS = 15.0 if SERVICES else 8.0
 
 
 @pytest.mark.timeout(240)
