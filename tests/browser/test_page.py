@@ -108,6 +108,7 @@ def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(per
     tab.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(tab.page.locator("#notice")).to_contain_text("You are signed out.")
     expect(tab.status).to_contain_text("You are signed out.")
+    expect(tab.page.get_by_role("link", name="Sign in")).to_be_visible()
     gate.touch()
     assert_silent(tab)
 
