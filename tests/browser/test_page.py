@@ -202,6 +202,32 @@ def test_the_last_question_can_be_edited_and_is_answered_anew(person):
     assert_equal_to_the_api(person, conversation, tab)
 
 
+def test_earlier_turns_are_read_on_request_and_stay(person):
+    conversation = person.asked("words", "one")
+    for text in ("two", "three"):
+        person.say(conversation, text)
+    tab = person.tab(conversation)
+    tab.shows(3, "completed")
+
+    def without_the_first(route):
+        answer = route.fetch()
+        body = answer.json()
+        turns = body["turns"][1:]
+        route.fulfill(response=answer, json={**body, "turns": turns, "earlier": turns[0]["turn"]})
+
+    person.context.route(f"**/api/conversations/{conversation}", without_the_first)
+    tab.page.reload()
+    tab.shows(2, "completed")
+    more = tab.page.get_by_role("button", name="Show earlier messages")
+    more.click()
+    tab.shows(3, "completed")
+    tab.send("four")
+    tab.shows(4, "completed")
+    assert [turn["inputs"] for turn in tab.transcript()] == [["one"], ["two"], ["three"], ["four"]]
+    expect(more).to_be_hidden()
+    person.context.unroute_all(behavior="wait")
+
+
 def test_a_reader_who_scrolled_up_stays_there_until_they_jump(person, live):
     gate = live.gate()
     conversation = person.asked("rounds", rounds=40, hold_at=30, gate=str(gate))

@@ -75,11 +75,11 @@ function announce(text) {
 
 function changed(id) {
   if (id === thread.id) thread.load();
-  thread.announce();
+  thread.announce(id);
 }
 
 function deleted(id) {
-  thread.announce();
+  thread.announce(id);
   if (id === thread.id) go('', { replace: true });
 }
 
