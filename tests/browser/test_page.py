@@ -13,13 +13,8 @@ from tests.browser.transcripts import (
     assert_equal_to_the_api,
     assert_silent,
 )
-from tests.waiting import wait_until
 
 pytest_plugins = ["tests.live"]
-
-
-def log_length(person, conversation):
-    return person.turns(conversation)[0]["last_seq"] or 0
 
 
 def test_an_answer_is_typed_out(person):
@@ -149,18 +144,6 @@ def test_a_tool_opens_to_what_went_in_and_what_came_out(person):
     tool.locator("summary").click()
     expect(tool.locator("pre").first).to_have_text('{ "round": 0 }')
     expect(tool.locator("pre").last).to_contain_text("你好 😀")
-
-
-def test_a_long_log_that_comes_as_a_snapshot_keeps_text_and_tools_in_order(person, live):
-    gate = live.gate()
-    conversation = person.asked("rounds", rounds=360, hold_at=350, gate=str(gate))
-    wait_until(lambda: log_length(person, conversation) > 1040, "more events than are replayed")
-    tab = person.tab(conversation)
-    expect(tab.newest.locator(".tool")).to_have_count(350)
-    expect(tab.newest.locator(".parts > .text")).to_have_count(350)
-    gate.touch()
-    tab.shows(1, "completed")
-    assert_equal_to_the_api(person, conversation, tab)
 
 
 def test_what_a_correction_made_void_is_folded_away_and_not_lost(person, live):
