@@ -37,7 +37,7 @@ class Bound:
         return self.most is None or self.most[0] <= self.limit
 
 
-def measured(evidence: Evidence, *, lease: float, sweep: float) -> list[Bound]:
+def measured(evidence: Evidence, *, lease: float, sweep: float, drain: float) -> list[Bound]:
     """What the contract bounds, as it was measured."""
     rows: list[tuple[str, float, Measure]] = [
         ("the last event of a run reaches its watchers", 5.0, last_events),
@@ -45,6 +45,7 @@ def measured(evidence: Evidence, *, lease: float, sweep: float) -> list[Bound]:
         ("a killed worker's run goes on", lease + sweep + 2.0, taken_over),
         ("a cancel closes the model's connection", 2.0, cancels),
         ("a gateway told to stop exits", 10.0, exits),
+        ("a worker told to stop exits", drain + 10.0, worker_exits),
         ("Redis is back, and events come live", 5.0, live_again),
         ("Postgres is back, and runs go on", 5.0, going_on_again),
     ]
@@ -103,6 +104,12 @@ def cancels(evidence: Evidence, limit: float) -> Iterator[Sample]:
 def exits(evidence: Evidence, limit: float) -> Iterator[Sample]:
     for stop in _of_kind(evidence, "gateway stopped"):
         yield float(stop.note), stop.target
+
+
+def worker_exits(evidence: Evidence, limit: float) -> Iterator[Sample]:
+    for stop in _of_kind(evidence, "worker stopped"):
+        if _calm(evidence, stop.began, stop.began + min(limit, float(stop.note)), but=[stop]):
+            yield float(stop.note), stop.target
 
 
 def live_again(evidence: Evidence, limit: float) -> Iterator[Sample]:

@@ -128,14 +128,19 @@ class Person:
         self._visitors = [site.system.visitor(gateway) for gateway in site.gateways]
         self._turn_to = 0
 
-    async def live(self, until_time: float) -> None:
-        """`until_time` is when the last turn may begin, in monotonic seconds."""
+    async def arrive(self) -> None:
+        """Open the page, before anything is broken; then be the same person at both gateways."""
         await self._visitors[0].__aenter__()
         self._visitors[1].http.cookies = self._visitors[0].http.cookies
         self._visitors[1].http.headers = self._visitors[0].http.headers
+
+    async def live(self, until_time: float) -> None:
+        """`until_time` is when the last answer should be over, in monotonic seconds."""
         try:
-            while time.monotonic() < until_time:
-                await self._have(next(self._plan))
+            for turn in self._plan:
+                if time.monotonic() + turn.words * turn.pace > until_time:
+                    break
+                await self._have(turn)
             await asyncio.gather(*self._watching)
         finally:
             for visitor in self._visitors:

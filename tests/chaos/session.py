@@ -49,7 +49,7 @@ def hold(
             if program.ended()
         ]
     found = checker.violations(evidence)
-    times = bounds.measured(evidence, lease=site.LEASE, sweep=site.SWEEP)
+    times = bounds.measured(evidence, lease=site.LEASE, sweep=site.SWEEP, drain=site.DRAIN)
     return Outcome(evidence, found, times)
 
 
@@ -62,9 +62,10 @@ async def _live(
     duration: float,
     people: int,
 ) -> None:
-    ends = time.monotonic() + duration
     harm = Harm(made, evidence)
     crowd = [Person(made, evidence, seed=seed, number=number) for number in range(people)]
+    await asyncio.gather(*(person.arrive() for person in crowd))
+    ends = time.monotonic() + duration
     async with asyncio.TaskGroup() as group:
         group.create_task(harm.carry_out(plan, ends=ends), name="faults")
         for person in crowd:

@@ -19,12 +19,13 @@ from tests.live_databases import Databases
 from tests.servers import Postgres, Redis, postgres, redis
 from tests.stub_model import StubModel
 
-LEASE, SWEEP = 3.0, 1.0
+LEASE, SWEEP, DRAIN = 3.0, 1.0, 1.0
+"""Seconds."""
 SETTINGS = {
     "KODA_LEASE": f"{LEASE:g}",
     "KODA_HEARTBEAT": "1",
     "KODA_SWEEP_INTERVAL": f"{SWEEP:g}",
-    "KODA_DRAIN_TIMEOUT": "1",
+    "KODA_DRAIN_TIMEOUT": f"{DRAIN:g}",
     "KODA_MAX_ATTEMPTS": "100",  # workers die far too often here for anybody to give up
     "KODA_DEFAULT_AGENT": "openai",
     "KODA_OPENAI_MODEL": "m",

@@ -179,7 +179,7 @@ def test_a_call_may_fail_while_postgres_is_away(sound: Evidence):
 
 
 def bound(evidence: Evidence, what: str) -> bounds.Bound:
-    measured = bounds.measured(evidence, lease=3, sweep=1)
+    measured = bounds.measured(evidence, lease=3, sweep=1, drain=1)
     return next(one for one in measured if what in one.what)
 
 
