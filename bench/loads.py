@@ -47,7 +47,7 @@ FULL = (
     paced("20x50", "20 runs × 50/s", runs=20, seconds=SECONDS),
     paced("1x50", "1 run × 50/s", runs=1, seconds=SECONDS),
     paced("1x50_100subs", "1 run × 50/s × 100 watchers", runs=1, watchers=100, seconds=SECONDS),
-    Load("flat_100subs", "1 run flat out × 100 watchers", watchers=100, fragments=20_000),
+    Load("flat_100subs", "1 run flat out × 100 watchers", watchers=100, fragments=10_000),
     Load("ttft", "POST to first delta", runs=100, fragments=1, kind="ttft"),
     Load("waiting", "500 waiting clients", runs=50, watchers=10, kind="waiting"),
     Load("storm", "1,000 clients × 1,000 events", watchers=1000, fragments=1000, kind="storm"),

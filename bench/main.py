@@ -46,6 +46,7 @@ def main() -> None:
         table = results.table()
         print(report.summary(table))
         if not quick and not only:
+            report.write(table, growth=None)
             report.write(table, growth=runner.run(growth.measure(Path(directory))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bench.check import Tally, check
@@ -46,10 +47,10 @@ async def measure(system: System, load: Load) -> Sample:
         raise Unsupported(why)
     match load.kind:
         case "live":
-            try:
-                return await _live(system, load)
-            except TooLate:
-                return await _live(system, load, patience=4)
+            for patience in (1, 3):
+                with suppress(TooLate):
+                    return await _live(system, load, patience=patience)
+            return await _live(system, load, patience=10)
         case "ttft":
             return await _ttft(system, load)
         case "waiting":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -47,26 +48,28 @@ def quantile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def measure(who: Visitor, *, tokens: int, per_second: float) -> dict[str, Any]:
-    page: Page = who.page
-    devtools = who.context.new_cdp_session(page)
-    devtools.send("Performance.enable")
+def ask(who: Visitor, *, tokens: int, per_second: float) -> None:
+    """The long answer has begun, on a fresh page."""
     conversation = who.conversation("long")
     who.open(conversation)
     body = {"text": "Go on.", "metadata": {"tokens": tokens, "per_second": per_second}}
     who.call("POST", f"conversations/{conversation}/messages", **body)
-    page.reload()
-    page.locator("article[data-status='running'] .text").wait_for()
-    memory_before, before = heap(devtools), metrics(devtools)
-    page.evaluate(RECORD)
-    who.wait_for("completed", timeout=tokens / per_second * 2 + 60)
-    frames: list[float] = page.evaluate("window.frames_.slice(1)")
-    tasks: list[float] = page.evaluate("window.tasks_")
+    who.page.reload()
+    who.page.locator("article[data-status='running'] .text").wait_for()
+
+
+def watch(who: Visitor, *, timeout: float) -> dict[str, Any]:
+    """What it costs until the answer is complete. `timeout` in seconds."""
+    devtools = who.context.new_cdp_session(who.page)
+    devtools.send("Performance.enable")
+    heap_before, before = heap(devtools), metrics(devtools)
+    who.page.evaluate(RECORD)
+    who.wait_for("completed", timeout=timeout)
+    frames: list[float] = who.page.evaluate("window.frames_.slice(1)")
+    tasks: list[float] = who.page.evaluate("window.tasks_")
     after = metrics(devtools)
     seconds = sum(frames) / 1000
     return {
-        "tokens": tokens,
-        "tokens_per_second": per_second,
         "seconds": round(seconds, 1),
         "frames_per_second": round(len(frames) / seconds, 1),
         "frame_ms": {
@@ -79,10 +82,19 @@ def measure(who: Visitor, *, tokens: int, per_second: float) -> dict[str, Any]:
         "main_thread_share": {
             name: round((after[name] - before[name]) / seconds, 3) for name in COUNTED
         },
-        "heap_mb": [round(memory_before, 1), round(heap(devtools), 1)],
-        "elements": page.evaluate("document.querySelectorAll('*').length"),
-        "characters": page.evaluate("document.querySelector('.parts').textContent.length"),
+        "heap_mb": [round(heap_before, 1), round(heap(devtools), 1)],
+        "elements": who.page.evaluate("document.querySelectorAll('*').length"),
+        "characters": who.page.evaluate("document.querySelector('.parts').textContent.length"),
     }
+
+
+def load(page: Page) -> float:
+    """Milliseconds until the answer stands there again after a reload."""
+    blocks = page.locator(".parts > .text > *").count()
+    began = time.monotonic()
+    page.reload()
+    page.locator(f".parts > .text > :nth-child({blocks})").wait_for()
+    return round((time.monotonic() - began) * 1000)
 
 
 def faults(page: Page) -> list[str]:
@@ -98,8 +110,10 @@ def main() -> None:
     with served() as address, chromium() as browser:
         context = browser.new_context(base_url=address, viewport={"width": 1280, "height": 860})
         who = Visitor(context)
-        result = measure(who, tokens=options.tokens, per_second=options.per_second)
-        result["axe"] = faults(who.page)
+        ask(who, tokens=options.tokens, per_second=options.per_second)
+        result = {"tokens": options.tokens, "tokens_per_second": options.per_second}
+        result |= watch(who, timeout=options.tokens / options.per_second * 2 + 60)
+        result |= {"axe": faults(who.page), "reload_ms": load(who.page)}
         print(json.dumps(result, indent=2))
 
 

@@ -92,8 +92,11 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(table: Table, *, growth: dict[str, Any]) -> None:
-    """bench/results.json, the plots, and the generated parts of docs/performance.md."""
+def write(table: Table, *, growth: dict[str, Any] | None) -> None:
+    """bench/results.json, the plots, and the generated parts of docs/performance.md.
+
+    Without `growth` the curves stay as they are.
+    """
     found = {"machine": machine(), "loads": table, "growth": growth}
     results = ROOT / "bench" / "results.json"
     results.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
@@ -103,13 +106,14 @@ def write(table: Table, *, growth: dict[str, Any]) -> None:
 def render(found: dict[str, Any]) -> None:
     """The document, from the results."""
     docs = ROOT / "docs"
-    plots.draw(found, docs)
     parts = {
         "machine": _machine_line(found["machine"]),
         "targets": against_targets(found["loads"]),
         "loads": measured(found["loads"]),
-        "growth": _growth(found["growth"]),
     }
+    if found["growth"] is not None:
+        plots.draw(found, docs)
+        parts["growth"] = _growth(found["growth"])
     page = docs / "performance.md"
     text = page.read_text()
     for name, content in parts.items():

@@ -55,10 +55,10 @@ def correction(who: Visitor) -> None:
     """The same, corrected while it is being written."""
     who.open(who.conversation("planner"))
     who.send("Plan a quiet week in Lyon for me, on foot.")
-    who.page.locator(".parts .text table").wait_for()
+    who.page.locator(".answer > .parts table").wait_for()
     who.send("Sorry, I forgot: it has to be cheap.")
     who.page.locator(".superseded").wait_for()
-    who.page.locator(".parts .text table").wait_for()
+    who.page.locator(".answer > .parts table").wait_for()
 
 
 def failure(who: Visitor) -> None:

@@ -31,6 +31,8 @@ TEXTS: dict[str, str | Promise] = {
     "tool_output": _("Output"),
     "tool_error": _("Error"),
     # The input box
+    "ask_something": _("Ask something"),
+    "add_something": _("Add something, or correct yourself"),
     "enter_sends": _("Enter sends, Shift+Enter starts a new line."),
     "joins": _("A message within {seconds} s joins the running answer."),
     "answered_next": _("A message now will be answered next."),

@@ -99,6 +99,16 @@ class Tab:
         self.box.press("Enter")
         expect(self.box).to_have_value("", timeout=PATIENCE)
 
+    def hide(self, hidden: bool) -> None:
+        """What a browser says to a page that goes into the background, and comes back."""
+        self.page.evaluate(
+            """(value) => {
+                Object.defineProperty(document, 'hidden', { value, configurable: true });
+                document.dispatchEvent(new Event('visibilitychange'));
+            }""",
+            hidden,
+        )
+
     def transcript(self) -> list[dict[str, Any]]:
         """Everything that stands on the page, word for word."""
         shown: list[dict[str, Any]] = self.page.evaluate(SAID)
@@ -168,6 +178,7 @@ def browser() -> Iterator[Browser]:
         lacking = "needs the browser Chromium: apt-get install chromium"
         assert os.environ.get("CI") != "true", lacking
         pytest.skip(lacking)
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=QUIET)
         yield started

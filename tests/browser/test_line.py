@@ -62,6 +62,22 @@ def test_a_page_that_comes_back_from_elsewhere_is_current(person, live):
     assert_equal_to_the_api(person, conversation, tab)
 
 
+def test_a_hidden_page_holds_no_stream_and_is_current_once_it_is_seen(person, live):
+    gate = live.gate()
+    conversation = person.asked("rounds", gate=str(gate))
+    hidden, seen = person.tab(conversation), person.tab(conversation)
+    for tab in (hidden, seen):
+        tab.says(HELD)
+    with seen.page.expect_request("**/stream?*"):
+        hidden.hide(True)
+    gate.touch()
+    seen.shows(1, "completed")
+    assert hidden.transcript()[0]["status"] == "running"
+    hidden.hide(False)
+    hidden.shows(1, "completed")
+    assert_equal_to_the_api(person, conversation, hidden, seen)
+
+
 def test_one_quiet_line_says_that_the_page_reconnects(person, live):
     gate = live.gate()
     tab = person.tab(person.asked("rounds", gate=str(gate)))

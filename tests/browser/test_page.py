@@ -13,13 +13,8 @@ from tests.browser.transcripts import (
     assert_equal_to_the_api,
     assert_silent,
 )
-from tests.waiting import wait_until
 
 pytest_plugins = ["tests.live"]
-
-
-def log_length(person, conversation):
-    return person.turns(conversation)[0]["last_seq"] or 0
 
 
 def test_an_answer_is_typed_out(person):
@@ -108,6 +103,7 @@ def test_somebody_signed_out_in_mid_answer_is_told_and_the_page_stops_asking(per
     tab.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(tab.page.locator("#notice")).to_contain_text("You are signed out.")
     expect(tab.status).to_contain_text("You are signed out.")
+    expect(tab.page.get_by_role("link", name="Sign in")).to_be_visible()
     gate.touch()
     assert_silent(tab)
 
@@ -150,18 +146,6 @@ def test_a_tool_opens_to_what_went_in_and_what_came_out(person):
     expect(tool.locator("pre").last).to_contain_text("你好 😀")
 
 
-def test_a_long_log_that_comes_as_a_snapshot_keeps_text_and_tools_in_order(person, live):
-    gate = live.gate()
-    conversation = person.asked("rounds", rounds=360, hold_at=350, gate=str(gate))
-    wait_until(lambda: log_length(person, conversation) > 1040, "more events than are replayed")
-    tab = person.tab(conversation)
-    expect(tab.newest.locator(".tool")).to_have_count(350)
-    expect(tab.newest.locator(".parts > .text")).to_have_count(350)
-    gate.touch()
-    tab.shows(1, "completed")
-    assert_equal_to_the_api(person, conversation, tab)
-
-
 def test_what_a_correction_made_void_is_folded_away_and_not_lost(person, live):
     conversation = person.asked("patient", "two tickets", gate=str(live.gate()))
     tab = person.tab(conversation)
@@ -199,6 +183,32 @@ def test_the_last_question_can_be_edited_and_is_answered_anew(person):
     tab.says("One moment. You said: three tickets")
     tab.shows(1, "completed")
     assert_equal_to_the_api(person, conversation, tab)
+
+
+def test_earlier_turns_are_read_on_request_and_stay(person):
+    conversation = person.asked("words", "one")
+    for text in ("two", "three"):
+        person.say(conversation, text)
+    tab = person.tab(conversation)
+    tab.shows(3, "completed")
+
+    def without_the_first(route):
+        answer = route.fetch()
+        body = answer.json()
+        turns = body["turns"][1:]
+        route.fulfill(response=answer, json={**body, "turns": turns, "earlier": turns[0]["turn"]})
+
+    person.context.route(f"**/api/conversations/{conversation}", without_the_first)
+    tab.page.reload()
+    tab.shows(2, "completed")
+    more = tab.page.get_by_role("button", name="Show earlier messages")
+    more.click()
+    tab.shows(3, "completed")
+    tab.send("four")
+    tab.shows(4, "completed")
+    assert [turn["inputs"] for turn in tab.transcript()] == [["one"], ["two"], ["three"], ["four"]]
+    expect(more).to_be_hidden()
+    person.context.unroute_all(behavior="wait")
 
 
 def test_a_reader_who_scrolled_up_stays_there_until_they_jump(person, live):

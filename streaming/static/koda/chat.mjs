@@ -56,7 +56,7 @@ function sent({ merged }) {
 
 function refused(message) {
   $('notice').textContent = message;
-  $('sign-in').hidden = message !== t('signed_out');
+  $('sign-in').hidden = !message.includes(t('signed_out'));
 }
 
 // One quiet line, and only for trouble that lasts.
@@ -75,11 +75,11 @@ function announce(text) {
 
 function changed(id) {
   if (id === thread.id) thread.load();
-  thread.announce();
+  thread.announce(id);
 }
 
 function deleted(id) {
-  thread.announce();
+  thread.announce(id);
   if (id === thread.id) go('', { replace: true });
 }
 
@@ -127,11 +127,10 @@ async function doing(work) {
 }
 
 async function copy(button, text) {
-  const label = button.textContent;
   await clip(text);
   button.textContent = t('copied');
   announce(t('copied'));
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => { button.textContent = t('copy'); }, 1500);
 }
 
 // The clipboard's own interface exists on https and on localhost only.

@@ -78,6 +78,7 @@ export class Composer {
     const left = this.#left();
     $('stop').hidden = !isBusy;
     $('hint').textContent = this.#hint(isBusy, Math.ceil(left / 1000));
+    this.#box.placeholder = t(left ? 'add_something' : 'ask_something');
     $('merge-window').hidden = left === 0;
     $('merge-window').max = this.#thread.mergeWindow;
     $('merge-window').value = left;

@@ -54,7 +54,10 @@ export class Sidebar {
   async #page(cursor) {
     const query = new URLSearchParams({ q: this.#search.value.trim() });
     if (cursor) query.set('cursor', cursor);
-    return call('GET', `/api/conversations?${query}`).catch(() => null); // the thread tells of trouble
+    return call('GET', `/api/conversations?${query}`).catch(({ status, message }) => {
+      if (status === 401) this.#on.refused(message); // other trouble is the thread's to tell
+      return null;
+    });
   }
 
   #show({ conversations, next }, before) {
@@ -81,7 +84,7 @@ export class Sidebar {
     const name = title || t('untitled');
     const link = row.querySelector('a');
     link.href = `/c/${id}`;
-    link.textContent = name;
+    link.textContent = link.title = name;
     for (const one of row.querySelectorAll('a, button')) one.dataset.id = id;
     row.querySelector('[data-act="rename"]').ariaLabel = t('rename_it', { title: name });
     row.querySelector('[data-act="delete"]').ariaLabel = t('delete_it', { title: name });

@@ -106,7 +106,9 @@ export class Thread {
 
   /** Puts the turns before these above them. */
   async loadEarlier() {
-    const { turns: rows, earlier } = await call('GET', `/api/conversations/${this.id}?before=${this.#earlier}`);
+    const { id } = this;
+    const { turns: rows, earlier } = await call('GET', `/api/conversations/${id}?before=${this.#earlier}`);
+    if (this.id !== id) return;
     this.#earlier = earlier ?? NONE;
     const later = this.turns;
     this.turns = new Map();
@@ -222,14 +224,14 @@ export class Thread {
 
   async #change(id, path, options) {
     const answer = await call('POST', path, options);
-    this.#tabs.postMessage(id);
+    this.announce(id);
     if (this.id === id) await this.load();
     return answer;
   }
 
-  /** Tells the other tabs that this conversation, or the list of them, has changed. */
-  announce() {
-    this.#tabs.postMessage(this.id);
+  /** Tells the other tabs that this conversation has changed. */
+  announce(id) {
+    this.#tabs.postMessage(id);
   }
 
   // --- Drawing ---

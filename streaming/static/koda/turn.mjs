@@ -67,7 +67,9 @@ export class Turn {
       folded.querySelector('summary').textContent = t(`superseded_${reason}`);
       const body = folded.querySelector('.body');
       if (reasoning) body.append(element('p', { className: 'thoughts', textContent: reasoning }));
-      new Parts(body).update(parts, tools);
+      const said = element('div', { className: 'parts' });
+      body.append(said);
+      new Parts(said).update(parts, tools);
       return folded;
     }));
   }
