@@ -20,6 +20,9 @@ from tests.waiting import until
 RETRY = 0.2
 """Seconds between two tries of a call."""
 
+MAX_STALLS = 3
+"""Times that a watcher stops reading: without an end it would outlast everybody."""
+
 PATIENCE = 60.0
 """Seconds after which a watcher without its end gives up: a violation."""
 
@@ -35,6 +38,7 @@ class Watcher:
         self._pause_at = plan.every
         self._heard = time.monotonic()
         self._since = 0.0
+        self._stalls = 0
 
     async def follow(self) -> None:
         """Until the terminal event, or until nothing has come for too long."""
@@ -107,7 +111,8 @@ class Watcher:
         if len(self.transcript.seen) < self._pause_at or self.transcript.complete:
             return True
         self._pause_at += self._plan.every
-        if self._plan.habit == "stalling":
+        if self._plan.habit == "stalling" and self._stalls < MAX_STALLS:
+            self._stalls += 1
             self._leave()
             await wait(self._plan.seconds)
             self._since = time.time()

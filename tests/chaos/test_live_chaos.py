@@ -28,7 +28,7 @@ def test_no_promise_is_broken_whatever_dies(tmp_path: Path):
         tmp_path,
         seed=1,
         duration=SECONDS,
-        people=4,
+        people=5,
         services=SERVICES,
         kinds=KINDS if SERVICES else PROCESSES,
         hurry=0.2,
