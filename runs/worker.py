@@ -58,6 +58,9 @@ MAX_NAME = 100
 FORGET_PATIENCE = 2.0
 """Seconds to take the worker off the list at its end."""
 
+END_PATIENCE = 10.0
+"""Seconds that the end may take after a drain: handing back, last messages, goodbyes."""
+
 RELEASE_PATIENCE = 5.0
 """Seconds that handing runs back may take at the end of a drain."""
 
@@ -112,6 +115,11 @@ class Worker:
         )
 
     # Life -----------------------------------------------------------------------------------
+
+    @property
+    def longest_end(self) -> float:
+        """Seconds after `stop` at which all should be over, with something to spare."""
+        return self._settings.drain_timeout + END_PATIENCE
 
     def stop(self) -> None:
         """Take nothing new; let what runs finish for DRAIN_TIMEOUT, then hand it back."""

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from runs.leaving import leave_within
 from streaming.runtime import gateway
 
 GRACE = 3
 """Seconds that requests have to end after the streams were told to."""
+
+PATIENCE = 7.0
+"""Seconds after a signal at which the process ends, whatever its threads wait for."""
 
 
 class Server(uvicorn.Server):
@@ -20,10 +24,17 @@ class Server(uvicorn.Server):
     on_started: Callable[[int], object] | None = None
     """Called with the port once connections are accepted."""
 
+    patience = PATIENCE
+    """More for a process that does something else as well."""
+
     def end(self) -> None:
         """End streams politely, then the server. Call on its event loop."""
         gateway().hub.drain()
         self.should_exit = True
+
+    def _told_to_end(self) -> None:
+        leave_within(self.patience)
+        self.end()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the channel layer before the first client comes: its start takes a moment."""
@@ -37,7 +48,7 @@ class Server(uvicorn.Server):
         """SIGINT and SIGTERM end the server; the process then exits as its command says."""
         loop = asyncio.get_running_loop()
         for sig in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(sig, self.end)
+            loop.add_signal_handler(sig, self._told_to_end)
         try:
             yield
         finally:

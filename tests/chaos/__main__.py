@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ def main() -> int:
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="koda-chaos-"))
     print(f"seed {options.seed}, {options.duration:g} s of chaos …", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # take along what was started
     began = time.monotonic()
     more = {"kinds": options.kinds.split(",")} if options.kinds else {}
     outcome = session.hold(

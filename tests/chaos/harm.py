@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+import psutil
 import psycopg
 
 from tests.chaos.evidence import Evidence, Happened
@@ -149,6 +150,17 @@ class Harm:
         await asyncio.to_thread(self._postgres.kill)
         await wait(lasts)
         await asyncio.to_thread(self._postgres.start)
+
+    async def _postgres_frozen(self, lasts: float) -> None:
+        server = psutil.Process(self._postgres.pid)
+        family = [server, *server.children()]  # it cannot have more of them from here on
+        for process in family:
+            process.suspend()
+        try:
+            await wait(lasts)
+        finally:
+            for process in reversed(family):
+                process.resume()
 
     async def _postgres_sessions_cut(self, lasts: float) -> None:
         await asyncio.to_thread(self._cut_sessions)

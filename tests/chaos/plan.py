@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = {
     "redis clients cut": Kind(1, (0, 0), 5.5),
     "postgres restarted": Kind(1, (0, 1), 5.5),
     "postgres killed": Kind(1, (0, 1), 5.5),
+    "postgres frozen": Kind(1, (1, 4), 5.5),
     "postgres sessions cut": Kind(1, (0, 0), 3),
     "messages disordered": Kind(1, (2, 4), 2.5),
     "last messages lost": Kind(1, (3, 5), 2),

@@ -30,6 +30,7 @@ class Command(BaseCommand):
     async def _serve(self, host: str, port: int, agents: dict[str, LoadedAgent]) -> None:
         worker = embedded_worker("serve", agents)
         server = make_server("koda.asgi:application", host=host, port=port)
+        server.patience += worker.longest_end
         server.on_started = lambda port: self.stdout.write(
             f"Koda is at http://{host}:{port}/  (Ctrl-C stops it)"
         )

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from prometheus_client import start_http_server
 
 from runs import conf, ports
+from runs.leaving import leave_within
 from runs.management.agents import configured_agents
 from runs.worker import Worker, worker_name
 
@@ -60,6 +61,11 @@ async def work(make: Callable[[], Worker]) -> None:
     """Run a worker until SIGINT or SIGTERM."""
     worker = make()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        leave_within(worker.longest_end)
+        worker.stop()
+
     for sig in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sig, worker.stop)
+        loop.add_signal_handler(sig, stop)
     await worker.run()
