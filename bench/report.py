@@ -23,7 +23,7 @@ COLUMNS = {
     "p99_ms": "p99 ms",
     "cpu_s_per_100k": "CPU s per 100,000",
     "kb_per_client": "KB per client",
-    "idle_cpu_percent": "idle CPU %",
+    "idle_cpu_percent": "idle CPU % added",
     "first_byte_p99_ms": "first byte p99 ms",
     "database_connections": "database connections",
 }
