@@ -14,6 +14,7 @@ import asyncio
 import os
 import random
 import resource
+import signal
 import tempfile
 import traceback
 from pathlib import Path
@@ -36,6 +37,8 @@ def main() -> None:
     only = set(filter(None, os.environ.get("ONLY", "").split(",")))
     kinds, chosen = choose(only, quick=quick)
     repeats = int(os.environ.get("REPEATS", "1" if quick else "3"))
+    # Told to end, end like after a Ctrl-C: with all that was started here.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
