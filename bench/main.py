@@ -14,9 +14,12 @@ import asyncio
 import os
 import random
 import resource
+import signal
 import tempfile
 import traceback
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -26,6 +29,8 @@ from bench.measure import measure
 from bench.results import Results
 from bench.systems import SYSTEMS
 from bench.systems.base import System, Unsupported, started
+
+T = TypeVar("T")
 
 PAUSE = 0.5
 """Seconds between two measurements, for what the last one left to be cleared up."""
@@ -42,12 +47,24 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="koda-bench-") as directory,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        results = runner.run(run(kinds, chosen, repeats, Path(directory)))
+        results = runner.run(ended_with_all(run(kinds, chosen, repeats, Path(directory))))
         table = results.table()
         print(report.summary(table))
         if not quick and not only:
             report.write(table, growth=None)
-            report.write(table, growth=runner.run(growth.measure(Path(directory))))
+            curves = runner.run(ended_with_all(growth.measure(Path(directory))))
+            report.write(table, growth=curves)
+
+
+async def ended_with_all(work: Coroutine[Any, Any, T]) -> T:
+    """Do it; told to end, end all that it has started first. Raises SystemExit then."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
 
 
 def choose(only: set[str], *, quick: bool) -> tuple[list[type[System]], list[Load]]:

@@ -17,7 +17,7 @@ from bench.systems.base import System, Unsupported
 GRACE = 5.0
 """Seconds beyond its plan that a load may take; what has not come then is not waited for."""
 
-WAITED = 4.0
+WAITED = 8.0
 """Seconds for which clients wait while CPU is counted."""
 
 AT_ONCE = 8
@@ -106,29 +106,36 @@ async def _ttft(system: System, load: Load) -> Sample:
 
 
 async def _waiting(system: System, load: Load) -> Sample:
-    """Memory for each client, and the CPU that all of them together use while nothing happens."""
+    """Memory for each client, and the CPU that all of them add while nothing happens."""
     usage = system.usage
     far = time.monotonic() + 60 + 0.02 * load.clients
     await _begin(system, [Plan(1, at=time.monotonic())])
     paths = await _begin(system, [Plan(1, at=far) for _ in range(load.runs)])
     first = await _open(system, paths, load, watchers=1)
-    empty = usage.memory()
+    empty, idle = usage.memory(), await _idle(system)
     watches = await _open(system, paths, load)
     full = usage.memory()
-    before, began = usage.cpu(), time.monotonic()
-    await asyncio.sleep(WAITED)
-    cpu, seconds = usage.cpu() - before, time.monotonic() - began
+    await asyncio.sleep(1)
+    busy = await _idle(system)
     alive = sum(not watch.done.done() for watch in watches)
     connections = await asyncio.to_thread(system.connections)
     close([*first, *watches])
     await asyncio.gather(*map(system.cancel, paths))
     if alive < len(watches):
         raise RuntimeError(f"{len(watches) - alive} of {len(watches)} clients were dropped")
-    sample = Sample(Tally(), seconds, bytes_per_client=(full - empty) / len(watches))
-    sample.extra["idle_cpu_percent"] = 100 * cpu / seconds
+    sample = Sample(Tally(), WAITED, bytes_per_client=(full - empty) / len(watches))
+    sample.extra["idle_cpu_percent"] = max(0.0, busy - idle)
     if connections is not None:
         sample.extra["database_connections"] = connections
     return sample
+
+
+async def _idle(system: System) -> float:
+    """Percent of a core that the system uses as it is."""
+    usage = system.usage
+    before, began = usage.cpu(), time.monotonic()
+    await asyncio.sleep(WAITED)
+    return 100 * (usage.cpu() - before) / (time.monotonic() - began)
 
 
 async def _again(system: System, load: Load, *, at_once: bool) -> Sample:

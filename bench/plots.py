@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.systems import SYSTEMS
 
-WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 30, 40, 60
+WIDTH, HEIGHT = 760, 460
+LEFT, RIGHT, TOP, BOTTOM = 70, 30, 124, 60
 COLOURS = {
     "koda": "#0b6e4f",
     "floor": "#888888",
@@ -117,9 +117,9 @@ def _line(system: str, line: Sequence[tuple[float, float]], across: Axis, up: Ax
 
 
 def _legend(system: str, place: int) -> list[str]:
-    y = TOP + 16 + 18 * place
-    swatch = f'<rect x="{LEFT + 12}" y="{y - 9}" width="12" height="4" fill="{COLOURS[system]}"/>'
-    return [swatch, _text(LEFT + 30, y - 3, TITLES[system])]
+    y = 46 + 17 * place
+    swatch = f'<rect x="{LEFT}" y="{y - 9}" width="12" height="4" fill="{COLOURS[system]}"/>'
+    return [swatch, _text(LEFT + 20, y - 3, TITLES[system])]
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> str:

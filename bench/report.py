@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 from importlib.metadata import version
@@ -23,7 +24,7 @@ COLUMNS = {
     "p99_ms": "p99 ms",
     "cpu_s_per_100k": "CPU s per 100,000",
     "kb_per_client": "KB per client",
-    "idle_cpu_percent": "idle CPU %",
+    "idle_cpu_percent": "idle CPU % added",
     "first_byte_p99_ms": "first byte p99 ms",
     "database_connections": "database connections",
 }
@@ -87,6 +88,7 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "load_average": round(os.getloadavg()[2], 1),
         "versions": {name: version(name) for name in packages},
         "peers": sorted({*install.EVENTSTREAM, *install.NODE}),
     }
@@ -128,7 +130,8 @@ def _machine_line(machine: dict[str, Any]) -> str:
     return (
         f"Measured on {machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB, "
         f"Linux {machine['kernel']}, Python {machine['python']}, "
-        f"Django {machine['versions']['Django']}."
+        f"Django {machine['versions']['Django']}. The load average of the last 15 minutes was "
+        f"{machine['load_average']:g}; the benchmark alone makes it about as much as the cores."
     )
 
 

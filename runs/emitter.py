@@ -16,7 +16,7 @@ from uuid import UUID
 
 from runs import metrics
 from runs.errors import InputGrew, KodaError, Unwritable
-from runs.events import Event, EventType, StoredEvent, delta, numbered
+from runs.events import Event, EventType, StoredEvent, delta, numbered, size_of
 from runs.facts import fact
 from runs.runlog import RunLog, Terminal
 from runs.states import Status
@@ -26,7 +26,8 @@ from runs.writes import Append, Ending
 logger = logging.getLogger(__name__)
 
 MAX_PENDING = 2000
-"""Events of all runs together that may wait for the next write; then the agents wait."""
+"""Events of all runs together that may wait for the next write; then the agents wait. A big one
+counts for as many as it has thousands of characters."""
 
 MAX_JOINED = 64 * 1024
 """Characters that deltas may grow to when they are joined."""
@@ -60,7 +61,7 @@ class Emitter:
             raise log.refused
         log.waiting.append(event)
         log.update_settled()
-        self._count(1)
+        self._count(_weight(event))
         self._touch(log)
 
     async def finish(
@@ -127,7 +128,7 @@ class Emitter:
 
     def _joined(self, waiting: deque[Event]) -> Event:
         first = waiting.popleft()
-        self._count(-1)
+        self._count(-_weight(first))
         if first.type != EventType.DELTA:
             return first
         parts = [first.data["text"]]
@@ -138,8 +139,7 @@ class Emitter:
             if length > MAX_JOINED:
                 break
             parts.append(text)
-            waiting.popleft()
-            self._count(-1)
+            self._count(-_weight(waiting.popleft()))
         return first if len(parts) == 1 else delta("".join(parts))
 
     def _append(
@@ -248,7 +248,7 @@ class Emitter:
             terminal.written.set_exception(answer)
 
     def _drop(self, log: RunLog) -> None:
-        self._count(-len(log.waiting))
+        self._count(-sum(map(_weight, log.waiting)))
         log.waiting.clear()
         log.update_settled()
 
@@ -262,3 +262,7 @@ class Emitter:
             self._room.clear()
         else:
             self._room.set()
+
+
+def _weight(event: Event) -> int:
+    return 1 + size_of(event.data) // 1000

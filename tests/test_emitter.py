@@ -252,3 +252,23 @@ async def test_agents_wait_while_too_much_is_pending():
         await flooding
         await finish(emitter, log)
     assert len(store.rows[log.run_id]) == MAX_PENDING + 101
+
+
+async def test_a_big_event_counts_for_many():
+    store, log = Store(), new_log()
+    big = events.tool_completed(tool_call_id="c", output="x" * 500_000)
+    async with running(store) as emitter:
+        store.gate.clear()
+
+        async def flood() -> None:
+            for _ in range(20):
+                await emitter.emit(log, big)
+
+        flooding = asyncio.create_task(flood())
+        await until(lambda: len(log.waiting) >= 3, "the queue to fill")
+        assert len(log.waiting) <= 5
+        assert not flooding.done()
+        store.gate.set()
+        await flooding
+        await finish(emitter, log)
+    assert len(store.rows[log.run_id]) == 21

@@ -4,6 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import Person
 from tests.browser.transcripts import HELD
 
 pytest_plugins = ["tests.live"]
@@ -106,13 +107,13 @@ def test_only_the_end_of_an_answer_is_read_aloud(person, live):
 
 
 def test_the_page_speaks_chinese(browser, live):
-    context = browser.new_context(base_url=live.gateway.url, locale="zh-CN")
-    page = context.new_page()
-    page.goto("/")
+    person = Person(browser.new_context(base_url=live.gateway.url, locale="zh-CN"))
+    page = person.tab().page
     expect(page.get_by_role("heading", name="您想了解什么")).to_be_visible()
-    page.get_by_role("button", name="我的订单 2077 到哪里了").click()
+    expect(page.get_by_role("button", name="我的订单 2077 到哪里了")).to_be_visible()
+    page = person.tab(person.asked("silent", gate=str(live.gate()))).page
     expect(page.locator("#hint")).to_contain_text("秒内发送的消息会并入当前回答")
     page.get_by_role("button", name="停止").click()
-    expect(page.locator("#announcement")).to_have_text("已由您停止。", timeout=20_000)
+    expect(page.locator("#announcement")).to_have_text("已由您停止。")
     assert page.locator("html").get_attribute("lang") == "zh-hans"
-    context.close()
+    person.close()

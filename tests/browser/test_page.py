@@ -90,6 +90,7 @@ def test_after_the_end_a_page_asks_for_nothing(person, live):
     later = person.tab(conversation)
     for tab in (watching, later):
         tab.shows(1, "completed")
+        tab.page.wait_for_load_state("networkidle")  # its log has been read
     assert_silent(watching, later)
     assert ["/stream?" in call for call in watching.calls].count(True) == 1
     assert ["/stream?" in call for call in later.calls].count(True) == 0
@@ -218,8 +219,7 @@ def test_a_reader_who_scrolled_up_stays_there_until_they_jump(person, live):
     jump = tab.page.get_by_role("button", name="Jump to the latest")
     expect(tab.newest.locator(".tool")).to_have_count(30)
     expect(jump).to_be_hidden()
-    tab.page.mouse.move(600, 300)
-    tab.page.mouse.wheel(0, -600)
+    tab.page.evaluate("scrollBy({ top: -600, behavior: 'instant' })")
     expect(jump).to_be_visible()
     before = tab.page.evaluate("scrollY")
     gate.touch()

@@ -94,7 +94,8 @@ function drawItem({ text }, open, depth) {
   if (task) {
     const done = task[1] !== ' ';
     made.className = 'task';
-    made.prepend(element('input', { type: 'checkbox', disabled: true, defaultChecked: done, ariaLabel: t(done ? 'done' : 'to_do') }));
+    const ariaLabel = t(done ? 'done' : 'to_do');
+    made.prepend(element('input', { type: 'checkbox', disabled: true, defaultChecked: done, ariaLabel }));
   }
   return made;
 }

@@ -210,7 +210,8 @@ export class Thread {
     const before = this.id;
     const id = before || (await call('POST', '/api/conversations', { body: {} })).id;
     if (this.id === before) this.id = id; // else somebody has opened another one meanwhile
-    return this.#change(id, `/api/conversations/${id}/messages`, { body: { text }, headers: { 'Idempotency-Key': key } });
+    const path = `/api/conversations/${id}/messages`;
+    return this.#change(id, path, { body: { text }, headers: { 'Idempotency-Key': key } });
   }
 
   cancel() {

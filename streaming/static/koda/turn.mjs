@@ -5,6 +5,8 @@ import { Parts } from './parts.mjs';
 import { isOver, newStory } from './story.mjs';
 import { t } from './texts.mjs';
 
+const STOPPED = new Set(['user', 'superseded']);
+
 export class Turn {
   inputs = [];
   note = ''; // trouble of this page's own
@@ -89,7 +91,7 @@ export class Turn {
       regenerate: !isOpen && isLast && state.status === 'completed',
       retry: !isOpen && isLast && state.status !== 'completed',
     };
-    this.view.actions.querySelectorAll('[data-act]').forEach((button) => { button.hidden = !shown[button.dataset.act]; });
+    for (const button of this.view.actions.querySelectorAll('[data-act]')) button.hidden = !shown[button.dataset.act];
   }
 }
 
@@ -103,7 +105,7 @@ function bubble(text, position) {
 export function statusLine({ status, text, tools, reasoning, inputs, error, reason }) {
   if (status === 'completed') return text ? '' : t('empty_answer');
   if (status === 'failed') return t('failed', { why: error?.message ?? t('no_reason') });
-  if (status === 'cancelled') return reason === 'user' || reason === 'superseded' ? t(`stopped_${reason}`) : t('stopped', { why: reason });
+  if (status === 'cancelled') return STOPPED.has(reason) ? t(`stopped_${reason}`) : t('stopped', { why: reason });
   if (status === 'idle') return t('waiting');
   if (text || Object.keys(tools).length) return '';
   if (inputs) return t('starting_over');
