@@ -56,7 +56,7 @@ FULL = (
 
 
 QUICK_SYSTEMS = {"koda", "floor", "hand_rolled", "resumable_stream"}
-QUICK_LOADS = {"one_flat", "100x50", "1x50_100subs", "ttft", "waiting", "replay"}
+QUICK_LOADS = {"one_flat", "100x50", "1x50_100subs", "ttft", "replay"}
 
 
 def quick(load: Load) -> Load:
