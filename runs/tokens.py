@@ -10,7 +10,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
@@ -53,11 +53,17 @@ def find(key: str) -> ApiToken | None:
     Notes that it was used.
     """
     valid = Q(expires_at=None) | Q(expires_at__gt=Now())
-    found = ApiToken.objects.filter(valid, hash=_hash(key)).select_related("user").first()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - TOUCH_INTERVAL)
+    found = (
+        ApiToken.objects.filter(valid, hash=_hash(key))
+        .annotate(stale=ExpressionWrapper(stale, output_field=BooleanField()))
+        .select_related("user")
+        .first()
+    )
     if found is None or not found.user.is_active:
         return None
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - TOUCH_INTERVAL)
-    ApiToken.objects.filter(stale, pk=found.pk).update(last_used_at=Now())
+    if found.stale:
+        ApiToken.objects.filter(stale, pk=found.pk).update(last_used_at=Now())
     return found
 
 
