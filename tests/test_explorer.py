@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from django.db import transaction
+from django.db import connection
 
 from runs import services
 from runs.appending import Appending
@@ -58,7 +58,7 @@ class Explorer:
         if not moves:
             self._come_to_an_end(before)
         for move in moves:
-            mark = transaction.savepoint()
+            mark = connection.savepoint()
             after, now = move(), truth.facts()
             self.steps += 1
             truth.assert_holds(now)
@@ -68,10 +68,10 @@ class Explorer:
             if key not in self._seen:
                 self._seen.add(key)
                 self.explore(after, now)
-            transaction.savepoint_rollback(mark)
+            connection.savepoint_rollback(mark)
 
     def _come_to_an_end(self, now: Facts) -> None:
-        mark = transaction.savepoint()
+        mark = connection.savepoint()
         if any(fact.status in OPEN for fact in now.values()):
             for run in Run.objects.active():
                 expire(run)
@@ -82,7 +82,7 @@ class Explorer:
             assert_answers(now)
         assert not [fact for fact in now.values() if fact.status in OPEN], "a run is left open"
         self.ends.add(tuple(fact.status for fact in now.values()))
-        transaction.savepoint_rollback(mark)
+        connection.savepoint_rollback(mark)
 
     def _moves(self, world: World) -> Iterator[Step]:
         for place, worker in enumerate(world.workers):

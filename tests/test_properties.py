@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -45,7 +45,7 @@ class Runs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._mark = transaction.savepoint()
+        self._mark = connection.savepoint()
         self._before: Facts = {}
         self._accepted: list[tuple[str, object]] = []
 
@@ -61,7 +61,7 @@ class Runs(RuleBasedStateMachine):
             assert fact.inputs.count(text) == 1
             if fact.status == "done":
                 assert text in fact.output, f"an input was not read: {fact}"
-        transaction.savepoint_rollback(self._mark)
+        connection.savepoint_rollback(self._mark)
 
     @initialize()
     def begin(self) -> None:
