@@ -43,7 +43,7 @@ class RunManager(Appending):
     def _claim_at_once(self, *, worker: str, lease: timedelta) -> Claimed | None:
         """`_transition` and `run_started` in one statement."""
         may_run = self._from(Status.RUNNING)
-        run = sql.claim(self.claimable(), worker=worker, lease=lease, may_run=may_run)
+        run = sql.claim(self.model, worker=worker, lease=lease, may_run=may_run)
         if run is None:
             return None
         started = events.run_started(attempt=run.attempt, agent=run.agent)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
 
 from runs.events import EventType
 from runs.jsontext import dumps
@@ -137,14 +137,14 @@ def append(
 
 
 def claim(
-    claimable: QuerySet[Run], *, worker: str, lease: timedelta, may_run: Collection[Status]
+    model: type[Run], *, worker: str, lease: timedelta, may_run: Collection[Status]
 ) -> Run | None:
-    """The first of `claimable` that nobody else is taking, now this worker's; None for none.
+    """The first claimable run that nobody else is taking, now this worker's; None for none.
 
     One statement, and so one transaction. Raises IntegrityError where two claims in one
     conversation meet.
     """
-    next_one, parameters = claimable.values("pk")[:1].query.sql_with_params()
+    statement, parameters = _claim_statement(model)
     changes = [
         Status.RUNNING.value,
         worker,
@@ -152,5 +152,11 @@ def claim(
         [status.value for status in may_run],
         EventType.RUN_STARTED.value,
     ]
-    statement = CLAIM.format(claimable=next_one)
-    return next(iter(claimable.model.objects.raw(statement, [*parameters, *changes])), None)
+    return next(iter(model.objects.raw(statement, [*parameters, *changes])), None)
+
+
+@cache
+def _claim_statement(model: type[Run]) -> tuple[str, tuple[Any, ...]]:
+    """With its first parameters. Putting the query together would cost as much as asking it."""
+    next_one, parameters = model.objects.claimable().values("pk")[:1].query.sql_with_params()
+    return CLAIM.format(claimable=next_one), parameters
