@@ -29,11 +29,11 @@ help: ## Show this list
 run: $(VENV)/.run ## Serve everything in one process, on PORT (8000)
 	$(bin)/python manage.py serve --port $(PORT)
 
-# The newest Django is tested beside the embedded mode: tests wait a lot.
+# Two suites at the same time: tests wait a lot.
 test: test-js $(VENV)/.dev ## Run every test
 	@$(bin)/python -m tests.together \
-		$(MAKE) --no-print-directory test-embedded -- $(MAKE) --no-print-directory test-newest
-	@$(MAKE) --no-print-directory test-services
+		$(MAKE) --no-print-directory test-embedded test-newest -- \
+		$(MAKE) --no-print-directory test-services
 
 test-js: ## Test the page's script with Node
 	@if command -v node >/dev/null; then \
