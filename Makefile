@@ -20,20 +20,20 @@ embedded := env -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-js test-embedded test-services test-newest check chaos bench audit \
-	format lock screenshots
+.PHONY: help run test test-js test-embedded test-services test-newest \
+	test-newest-embedded test-newest-services install check chaos bench audit format lock screenshots
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
 run: $(VENV)/.run ## Serve everything in one process, on PORT (8000)
 	$(bin)/python manage.py serve --port $(PORT)
 
-# Two suites at the same time: tests wait a lot.
-test: test-js $(VENV)/.dev ## Run every test
+# Both modes at the same time: tests wait a lot.
+test: test-js install ## Run every test
 	@$(bin)/python -m tests.together \
-		$(MAKE) --no-print-directory test-embedded test-newest -- \
-		$(MAKE) --no-print-directory test-services
+		$(MAKE) --no-print-directory test-embedded test-newest-embedded -- \
+		$(MAKE) --no-print-directory test-services test-newest-services
 
 test-js: ## Test the page's script with Node
 	@if command -v node >/dev/null; then \
@@ -55,14 +55,26 @@ test-services: $(VENV)/.dev ## Test on Postgres and Redis: DATABASE_URL and REDI
 # What the newest Django can change lies within the process: real processes are tested once.
 in_process := --ignore-glob='*/test_live_*' --ignore=tests/browser --ignore=tests/test_selfcheck.py
 
-test-newest: ## In-process tests on Python 3.13 and the newest Django, where python3.13 is at hand
+# $(call newest,targets): with the newest Django, where python3.13 is at hand
+define newest
 	@python='$(NEWEST_PYTHON)'; if [ -n "$$python" ]; then \
-		$(MAKE) --no-print-directory test-embedded test-services \
-			PYTHON="$$python" VENV=.venv-newest CONSTRAINTS=constraints-newest.txt \
-			ARGS="$(in_process) $(ARGS)"; \
+		$(MAKE) --no-print-directory $(1) PYTHON="$$python" VENV=.venv-newest \
+			CONSTRAINTS=constraints-newest.txt ARGS="$(in_process) $(ARGS)"; \
 	else \
 		echo '== left out: no python3.13 at hand to test the newest Django on'; \
 	fi
+endef
+
+test-newest: test-newest-embedded test-newest-services ## In-process tests on Python 3.13 and the newest Django, where python3.13 is at hand
+
+test-newest-embedded: ## The same, embedded mode only
+	$(call newest,test-embedded)
+
+test-newest-services: ## The same, on Postgres and Redis only
+	$(call newest,test-services)
+
+install: $(VENV)/.dev ## Install what the tests need, for both Djangos
+	$(call newest,.venv-newest/.dev)
 
 chaos: $(VENV)/.dev ## Do harm to a running system for DURATION (120) seconds, and check every run
 	@$(embedded) $(bin)/python -m tests.chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
