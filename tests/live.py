@@ -42,11 +42,12 @@ class Program:
     """One of the project's commands, with its log in a file."""
 
     def __init__(
-        self, name: str, *arguments: str, environment: dict[str, str], log: Path, port: int = 0
+        self, name: str, *command: str, environment: dict[str, str], log: Path, port: int = 0
     ) -> None:
+        """`command` is what Python is started with."""
         self.name = name
         self.port = port
-        self._arguments = arguments
+        self._command = command
         self._environment = environment
         self._log = log
         self._begun = 0
@@ -63,7 +64,7 @@ class Program:
         with self._log.open("ab") as log:
             self._begun = log.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", *self._arguments],
+                [sys.executable, *self._command],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -145,9 +146,10 @@ class System:
         self.redis_url = databases.redis_url()
         self._environment = environment
 
-    def start(self, *, split: bool) -> None:
+    def start(self, *, split: bool, daphne: bool = False) -> None:
         if split:
-            self.gateway, self.worker = self.add("gateway"), self.add("worker")
+            self.gateway = self.add_daphne() if daphne else self.add("gateway")
+            self.worker = self.add("worker")
         else:
             self.gateway = self.worker = self.add("serve")
         for program in self.programs:
@@ -157,11 +159,19 @@ class System:
         """One more, launched; a server gets a port of its own."""
         name = f"{command}-{len(self.programs) + 1}"
         port = 0 if command == "worker" else free_port()
+        where = ("--host", HOST, "--port", str(port)) if port else ()
+        return self._launch(name, "manage.py", command, *where, *arguments, port=port)
+
+    def add_daphne(self) -> Program:
+        """A gateway on daphne, started as its documentation says."""
+        port = free_port()
+        where = ("-b", HOST, "-p", str(port))
+        return self._launch("daphne", "-m", "daphne", *where, "koda.asgi:application", port=port)
+
+    def _launch(self, name: str, *command: str, port: int) -> Program:
         program = Program(
             name,
-            command,
-            *(("--host", HOST, "--port", str(port)) if port else ()),
-            *arguments,
+            *command,
             environment=self.environment_of(name),
             log=self.directory / f"{name}.log",
             port=port,
@@ -241,11 +251,13 @@ class Launcher:
         self._databases = databases
         self._new_directory = new_directory
 
-    def __call__(self, *, split: bool | None = None, **environment: str) -> System:
+    def __call__(
+        self, *, split: bool | None = None, daphne: bool = False, **environment: str
+    ) -> System:
         """A started system. `split` says whether gateway and worker are processes apart."""
         system = System(self._databases, self._new_directory("system"), environment)
         self.systems.append(system)
-        system.start(split=self._databases.services if split is None else split)
+        system.start(split=self._databases.services if split is None else split, daphne=daphne)
         return system
 
     def close(self) -> None:

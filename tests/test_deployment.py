@@ -148,7 +148,7 @@ def deployed(
     assert (python, manage) == ("python", "manage.py")
     here = [ports.get(argument, argument) for argument in arguments]
     log = tmp_path / request.param
-    program = Program(request.param, *here, environment=environment, log=log)
+    program = Program(request.param, manage, *here, environment=environment, log=log)
     program.launch()
     yield program
     program.stop()

@@ -154,7 +154,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Program]]:
         environment = {**os.environ, **PRODUCTION, "DJANGO_TLS": "0"}
         environment["DJANGO_ALLOWED_HOSTS"] = HOST
         log = tmp_path / command
-        program = Program(command, command, *arguments, environment=environment, log=log, port=port)
+        start = ("manage.py", command, *arguments)
+        program = Program(command, *start, environment=environment, log=log, port=port)
         program.launch()
         started.append(program)
         return program
