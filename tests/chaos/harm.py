@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import psutil
 import psycopg
@@ -54,7 +54,7 @@ class Harm:
         program = programs[fault.target] if programs else None
         name = program.name if program else role
         async with self._site.lock(name):
-            held = self._site.held_by(program) if role == "worker" and program else ()
+            held = await self._held_by(program) if role == "worker" and program else ()
             began = time.time()
             if program:
                 note = await self._to_process(what, program, fault.lasts)
@@ -62,6 +62,12 @@ class Harm:
                 note = await getattr(self, f"_{fault.kind.replace(' ', '_')}")(fault.lasts)
             happened = Happened(fault.kind, name, began, time.time(), held, note or "")
         self._evidence.happened.append(happened)
+
+    async def _held_by(self, program: Program) -> Sequence[str]:
+        """Asked on a thread: whoever freezes Postgres meanwhile must be able to thaw it."""
+        if self._site.postgres is None:
+            return self._site.held_by(program)
+        return await asyncio.to_thread(self._site.held_by, program)
 
     # Processes of the project ---------------------------------------------------------------
 
