@@ -155,7 +155,7 @@ class Emitter:
                 consumed=terminal.consumed,
                 ending=replace(terminal.ending, output=log.stored.text + text),
             )
-        if not log.streaming and any(e.type == EventType.DELTA for e in taken):
+        if not log.streaming and entry.has_text:
             return replace(entry, to=Status.STREAMING)
         return entry
 
@@ -212,8 +212,8 @@ class Emitter:
         log.seq += len(stored)
         for event in stored:
             log.stored.apply(event)
-            log.streaming = log.streaming or event.type == EventType.DELTA
-        if any(event.type == EventType.DELTA for event in stored):
+        if entry.has_text:
+            log.streaming = True
             log.pace.spoke()
         self._show(log.run_id, stored)
         if entry.ending is not None:
