@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
-from runs import events, sql
+from runs import events, sql, states
 from runs.door import Door
 from runs.errors import (
     AlreadyFinished,
@@ -21,7 +21,6 @@ from runs.errors import (
     KodaError,
     Superseded,
 )
-from runs.states import Status
 from runs.transactions import write_transaction
 from runs.writes import Append, Ending
 
@@ -38,16 +37,20 @@ class Appending(Door):
         One answer for each entry: None means that it is stored, anything else says why the run
         did not take it. Entries for different runs do not affect one another.
         """
-        at_once, one_by_one = sql.parted(batch)
-        with write_transaction() if one_by_one else nullcontext():
-            stored = self._append_at_once(at_once, lease=lease) if at_once else set()
-            stored |= self._append_one_by_one(one_by_one, lease=lease)
+        if connection.vendor == "postgresql":
+            stored = self._append_at_once(batch, lease=lease)
+        else:
+            with write_transaction():
+                stored = self._append_one_by_one(batch, lease=lease)
         return [None if entry.run_id in stored else self._explain(entry) for entry in batch]
 
-    def _append_at_once(self, entries: Sequence[Append], *, lease: timedelta) -> set[UUID]:
+    def _append_at_once(self, batch: Sequence[Append], *, lease: timedelta) -> set[UUID]:
         """`_transition` and insert for all entries in one statement; the runs that took theirs."""
-        may_stream, may_stay = self._from(Status.STREAMING), self._from(None)
-        return sql.append(entries, lease=lease, may_stream=may_stream, may_stay=may_stay)
+        stored = sql.append(batch, lease=lease, sources=self._from)
+        for entry in batch:
+            if entry.to in states.TERMINAL and entry.run_id in stored:
+                self._count_ended(entry.to)
+        return stored
 
     def _append_one_by_one(self, entries: Sequence[Append], *, lease: timedelta) -> set[UUID]:
         rows: list[Message] = []

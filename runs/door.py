@@ -42,8 +42,13 @@ class Door(BaseRunManager["Run"]):
             changes |= {"finished_at": Now(), "claimed_by": "", "lease_expires_at": None}
         hit = int(self.filter(guard, status__in=self._from(to)).update(**changes))
         if hit and to in states.TERMINAL:
-            transaction.on_commit(partial(metrics.RUNS_ENDED.labels(to).inc, hit))
+            self._count_ended(to, hit)
         return hit
+
+    @staticmethod
+    def _count_ended(to: Status, runs: int = 1) -> None:
+        """For the metrics, once it is true."""
+        transaction.on_commit(partial(metrics.RUNS_ENDED.labels(to).inc, runs))
 
     @staticmethod
     def _from(to: Status | None) -> Collection[Status]:

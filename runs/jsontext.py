@@ -1,12 +1,11 @@
 """JSON as the log and the wires have it: compact, UTF-8, on one line. Pure."""
 
 import json
-from collections.abc import Mapping
 
 import orjson
 
 
-def dumps(data: Mapping[str, object]) -> bytes:
+def dumps(data: object) -> bytes:
     """CR, LF and the other control characters come out escaped."""
     try:
         return orjson.dumps(data)

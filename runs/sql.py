@@ -8,7 +8,8 @@ same tests hold both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,39 +27,45 @@ if TYPE_CHECKING:
 
 APPEND = """
 WITH wanted AS (
-    SELECT * FROM unnest(
-        %(runs)s::uuid[], %(attempts)s::int[], %(seqs)s::bigint[], %(counts)s::int[],
-        %(streams)s::bool[], %(has_text)s::bool[]
-    ) AS wanted (run_id, attempt, seq, count, streams, has_text)
+    SELECT * FROM jsonb_to_recordset(%(entries)s::jsonb) AS wanted (
+        run_id uuid, attempt int, seq bigint, count int, events jsonb, has_text bool,
+        sources jsonb, status text, consumed int,
+        ends bool, output text, finish_reason text, error jsonb, usage jsonb
+    )
 ), moved AS (
     UPDATE koda_runs AS run
     SET next_seq = run.next_seq + wanted.count,
-        lease_expires_at = statement_timestamp() + %(lease)s,
-        status = CASE WHEN wanted.streams THEN %(streaming)s ELSE run.status END,
+        status = coalesce(wanted.status, run.status),
         first_token_at = CASE
             WHEN wanted.has_text THEN coalesce(run.first_token_at, statement_timestamp())
             ELSE run.first_token_at
-        END
+        END,
+        lease_expires_at = CASE
+            WHEN wanted.ends THEN NULL ELSE statement_timestamp() + %(lease)s
+        END,
+        claimed_by = CASE WHEN wanted.ends THEN '' ELSE run.claimed_by END,
+        finished_at = CASE WHEN wanted.ends THEN statement_timestamp() ELSE run.finished_at END,
+        output = CASE WHEN wanted.ends THEN wanted.output ELSE run.output END,
+        finish_reason = CASE WHEN wanted.ends THEN wanted.finish_reason ELSE run.finish_reason END,
+        error = CASE WHEN wanted.ends THEN wanted.error ELSE run.error END,
+        usage = CASE WHEN wanted.ends THEN wanted.usage ELSE run.usage END
     FROM wanted
     WHERE run.id = wanted.run_id
       AND run.attempt = wanted.attempt
       AND run.next_seq = wanted.seq
-      AND run.status = ANY (
-          CASE WHEN wanted.streams THEN %(may_stream)s::text[] ELSE %(may_stay)s::text[] END
-      )
-    RETURNING run.id
+      AND wanted.sources ? run.status
+      AND run.input_count = coalesce(wanted.consumed, run.input_count)
+    RETURNING run.id, wanted.seq, wanted.events
 ), written AS (
     INSERT INTO koda_messages (run_id, seq, type, data)
-    SELECT event.run_id, event.seq, event.type, event.data::jsonb
-    FROM unnest(
-        %(event_runs)s::uuid[], %(event_seqs)s::bigint[], %(types)s::text[], %(data)s::text[]
-    ) AS event (run_id, seq, type, data)
-    JOIN moved ON moved.id = event.run_id
+    SELECT moved.id, moved.seq + event.place - 1, event.pair ->> 0, event.pair -> 1
+    FROM moved, jsonb_array_elements(moved.events) WITH ORDINALITY AS event (pair, place)
 )
 SELECT id FROM moved
 """
-"""The guarded write for many runs at once: moves every row that is as its writer believes, and
-inserts the events of just those. Answers with their ids."""
+"""The guarded write for many runs at once: moves every row that is as its writer believes, to the
+end of the run if that is what it wants, and inserts the events of just those. Answers with their
+ids. One document of JSON costs a fifth of what arrays cost to bind, and less with more events."""
 
 CLAIM = """
 WITH next (id) AS (
@@ -81,59 +88,39 @@ SELECT * FROM claimed
 """Moves the first of the claimable runs to its worker and begins the new attempt's log. Answers
 with the row. Which runs are claimable is the ORM's query."""
 
-MOVES = (None, Status.STREAMING)
-"""Where this statement can take a run."""
-
-
-def parted(batch: Sequence[Append]) -> tuple[list[Append], list[Append]]:
-    """What `append` can store here, and what is left to the ORM: ends of runs, all on SQLite."""
-    if connection.vendor != "postgresql":
-        return [], list(batch)
-    at_once: list[Append] = []
-    one_by_one: list[Append] = []
-    for entry in batch:
-        fits = entry.to in MOVES and entry.consumed is None and entry.ending is None
-        (at_once if fits else one_by_one).append(entry)
-    return at_once, one_by_one
-
 
 def append(
     entries: Sequence[Append],
     *,
     lease: timedelta,
-    may_stream: Collection[Status],
-    may_stay: Collection[Status],
+    sources: Callable[[Status | None], Collection[Status]],
 ) -> set[UUID]:
-    """Store entries that do not end their runs, at most one for each run; the runs that took it.
+    """Store the entries, at most one for each run; the runs that took theirs.
 
-    One statement, and so one transaction. `may_stream` and `may_stay` are the statuses from which
-    a run may begin to stream, or take events as it is.
+    One statement, and so one transaction. `sources` tells from which statuses a run may move to
+    another one, or (None) take events as it is.
     """
-    events = [
-        (entry.run_id, entry.seq + place, event.type, dumps(event.data).decode())
-        for entry in entries
-        for place, event in enumerate(entry.events)
-    ]
-    runs, seqs, types, data = map(list, zip(*events, strict=True))
-    parameters: dict[str, Any] = {
-        "runs": [entry.run_id for entry in entries],
-        "attempts": [entry.attempt for entry in entries],
-        "seqs": [entry.seq for entry in entries],
-        "counts": [len(entry.events) for entry in entries],
-        "streams": [entry.to == Status.STREAMING for entry in entries],
-        "has_text": [entry.has_text for entry in entries],
-        "lease": lease,
-        "streaming": Status.STREAMING.value,
-        "may_stream": [status.value for status in may_stream],
-        "may_stay": [status.value for status in may_stay],
-        "event_runs": runs,
-        "event_seqs": seqs,
-        "types": types,
-        "data": data,
-    }
+    wanted = [_wanted(entry, sources(entry.to)) for entry in entries]
+    parameters: dict[str, Any] = {"entries": dumps(wanted).decode(), "lease": lease}
     with connection.cursor() as cursor:
         cursor.execute(APPEND, parameters)
         return {run_id for (run_id,) in cursor.fetchall()}
+
+
+def _wanted(entry: Append, sources: Collection[Status]) -> dict[str, object]:
+    """One of APPEND's entries. What is left out is null there."""
+    wanted = {
+        "run_id": str(entry.run_id),
+        "attempt": entry.attempt,
+        "seq": entry.seq,
+        "count": len(entry.events),
+        "events": [(event.type, event.data) for event in entry.events],
+        "has_text": entry.has_text,
+        "sources": list(sources),
+        "status": entry.to,
+        "consumed": entry.consumed,
+    }
+    return wanted if entry.ending is None else wanted | {"ends": True, **asdict(entry.ending)}
 
 
 def claim(

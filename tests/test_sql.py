@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs import events
-from runs.errors import AlreadyFinished, Superseded
+from runs.errors import AlreadyFinished, InputGrew, Superseded
 from runs.models import Conversation, Run
 from runs.states import Status
 from runs.writes import Append, Ending
@@ -51,22 +51,43 @@ def test_only_the_runs_that_are_as_their_writer_believes_take_their_events():
     assert fresh.first_token_at is not None
 
 
-def test_ends_and_fragments_of_one_flush_are_stored_together():
-    ending, going_on = runs_in(Status.STREAMING, Status.STREAMING)
-    end = Append(
-        ending.pk,
-        ending.attempt,
-        "w",
-        ending.next_seq,
-        [events.run_completed(finish_reason="stop", usage=None)],
-        to=Status.DONE,
-        consumed=1,
-        ending=Ending("all of it", finish_reason="stop"),
+def end_of(run: Run, to: Status = Status.DONE, *, consumed: int | None = 1, **more) -> Append:
+    said = [events.run_completed(finish_reason="stop", usage=None)]
+    ending = Ending("all of it", **{"finish_reason": "stop"} | more)
+    return Append(
+        run.pk, run.attempt, "w", run.next_seq, said, to=to, consumed=consumed, ending=ending
     )
-    assert Run.objects.append([end, text_for(going_on, "x")], lease=LEASE) == [None, None]
-    ending.refresh_from_db()
-    assert (ending.status, ending.output) == ("done", "all of it")
+
+
+def test_ends_and_fragments_of_one_flush_are_stored_together():
+    ending, failing, going_on = runs_in(*[Status.STREAMING] * 3)
+    usage = {"input_tokens": 3, "output_tokens": 2**40}
+    error = {"code": "agent_error", "message": "it \\ broke"}
+    done = end_of(ending, usage=usage)
+    failed = end_of(failing, to=Status.FAILED, consumed=None, finish_reason="error", error=error)
+    batch = [done, failed, text_for(going_on, "x")]
+    assert Run.objects.append(batch, lease=LEASE) == [None] * 3
+    for run in (ending, failing, going_on):
+        run.refresh_from_db()
+    assert (ending.status, ending.output, ending.finish_reason) == ("done", "all of it", "stop")
+    assert (ending.usage, ending.error) == (usage, None)
+    assert (failing.status, failing.usage, failing.error) == ("failed", None, error)
+    for run in (ending, failing):
+        assert run.finished_at >= run.first_token_at
+        assert (run.lease_expires_at, run.claimed_by) == (None, "")
     assert log(going_on)[-1].data == {"text": "x"}
+    assert (going_on.output, going_on.finished_at) == ("", None)
+
+
+def test_an_end_is_refused_by_a_run_with_an_unread_input():
+    corrected, other = runs_in(Status.STREAMING, Status.STREAMING)
+    batch = [end_of(corrected, consumed=0), end_of(other)]
+    refused, stored = Run.objects.append(batch, lease=LEASE)
+    assert isinstance(refused, InputGrew)
+    assert stored is None
+    corrected.refresh_from_db()
+    assert (corrected.status, corrected.output) == ("streaming", "")
+    assert_sound(corrected)
 
 
 def test_a_repeated_append_is_recognised_and_stores_nothing_twice():
@@ -92,7 +113,7 @@ def test_tool_data_arrives_as_it_was_given():
 )
 def test_a_flush_is_one_statement_however_many_runs_it_has():
     runs = runs_in(*[Status.STREAMING] * 12)
-    batch = [text_for(run, "a", "b") for run in runs]
+    batch = [text_for(run, "a", "b") for run in runs[:8]] + [end_of(run) for run in runs[8:]]
     with CaptureQueriesContext(connection) as asked:
         assert Run.objects.append(batch, lease=LEASE) == [None] * 12
     assert len(asked) == 1
