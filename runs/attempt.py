@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
-from runs import events
 from runs.agents import AgentError, TransientError, Turn
 from runs.agents.registry import LoadedAgent
 from runs.emitter import Emitter
 from runs.errors import WriteRefused
-from runs.events import Data
+from runs.events import Data, Said
 from runs.held import Interrupt
 from runs.lanes import Crossing, Lanes
 from runs.runlog import RunLog
@@ -97,14 +96,18 @@ class Attempt:
             return cast(Items, agent.respond(turn))
         return self._lanes.open(agent.respond, turn)
 
-    async def _say(self, said: list[events.Event]) -> None:
+    async def _say(self, said: Iterable[Said]) -> None:
+        for one in said:
+            if self._closed:
+                raise asyncio.CancelledError
+            if not self._emitter.offer(self._log, one):
+                await self._say_later(one)
         self._heard_at = self._loop.time()
+
+    async def _say_later(self, said: Said) -> None:
         self._storing = True
         try:
-            for event in said:
-                if self._closed:
-                    raise asyncio.CancelledError
-                await self._emitter.emit(self._log, event)
+            await self._emitter.emit(self._log, said)
         finally:
             self._storing = False
             self._heard_at = self._loop.time()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from runs import metrics
 from runs.errors import InputGrew, KodaError, Unwritable
-from runs.events import Event, EventType, StoredEvent, delta, numbered, size_of
+from runs.events import Event, EventType, Said, StoredEvent, delta, numbered, size_of
 from runs.facts import fact
 from runs.runlog import RunLog, Terminal
 from runs.states import Status
@@ -54,15 +53,28 @@ class Emitter:
 
     # For the turns --------------------------------------------------------------------------
 
-    async def emit(self, log: RunLog, event: Event) -> None:
-        """Add an event; waits while too much is pending. Raises what the log was refused for."""
+    async def emit(self, log: RunLog, said: Said) -> None:
+        """Add an event or text; waits while too much is pending. Raises as `offer` does."""
         await self._room.wait()
+        self._add(log, said)
+
+    def offer(self, log: RunLog, said: Said) -> bool:
+        """Add it, if not too much is pending. Raises what the log was refused for."""
+        if self._pending >= MAX_PENDING:
+            return False
+        self._add(log, said)
+        return True
+
+    def _add(self, log: RunLog, said: Said) -> None:
         if log.refused is not None:
             raise log.refused
-        log.waiting.append(event)
-        log.update_settled()
-        self._count(_weight(event))
-        self._touch(log)
+        if not log.waiting:
+            self._touch(log)
+            log.settled.clear()
+        log.waiting.append(said)
+        self._pending += _weight(said)
+        if self._pending >= MAX_PENDING:
+            self._room.clear()
 
     async def finish(
         self, log: RunLog, event: Event, *, to: Status, ending: Ending, consumed: int | None
@@ -120,27 +132,30 @@ class Emitter:
         """The next events of this run, joined; with its end, when that is all that is left."""
         taken: list[Event] = []
         while log.waiting and len(taken) < self._flush_fragments:
-            taken.append(self._joined(log.waiting))
+            taken.append(self._next(log))
         if log.waiting:
             self._touch(log)
             return self._append(log, taken)
         return self._append(log, taken, log.terminal)
 
-    def _joined(self, waiting: deque[Event]) -> Event:
+    def _next(self, log: RunLog) -> Event:
+        """What comes next in this log; a text with all that follows it at once."""
+        waiting = log.waiting
         first = waiting.popleft()
-        self._count(-_weight(first))
-        if first.type != EventType.DELTA:
+        self._weighs_less(_weight(first))
+        if not isinstance(first, str):
             return first
-        parts = [first.data["text"]]
-        length = len(parts[0])
-        while waiting and waiting[0].type == EventType.DELTA:
-            text = waiting[0].data["text"]
+        parts = [first]
+        length, weight = len(first), 0
+        while waiting and isinstance(text := waiting[0], str):
             length += len(text)
             if length > MAX_JOINED:
                 break
             parts.append(text)
-            self._count(-_weight(waiting.popleft()))
-        return first if len(parts) == 1 else delta("".join(parts))
+            weight += _weight(text)
+            waiting.popleft()
+        self._weighs_less(weight)
+        return delta("".join(parts))
 
     def _append(
         self, log: RunLog, taken: Sequence[Event], terminal: Terminal | None = None
@@ -248,7 +263,7 @@ class Emitter:
             terminal.written.set_exception(answer)
 
     def _drop(self, log: RunLog) -> None:
-        self._count(-sum(map(_weight, log.waiting)))
+        self._weighs_less(sum(map(_weight, log.waiting)))
         log.waiting.clear()
         log.update_settled()
 
@@ -256,13 +271,11 @@ class Emitter:
         self._dirty[log] = None
         self._wake.set()
 
-    def _count(self, change: int) -> None:
-        self._pending += change
-        if self._pending >= MAX_PENDING:
-            self._room.clear()
-        else:
+    def _weighs_less(self, change: int) -> None:
+        self._pending -= change
+        if self._pending < MAX_PENDING:
             self._room.set()
 
 
-def _weight(event: Event) -> int:
-    return 1 + size_of(event.data) // 1000
+def _weight(said: Said) -> int:
+    return 1 + (len(said) if isinstance(said, str) else size_of(said.data)) // 1000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 Data = dict[str, Any]
 """An event's payload: a JSON object."""
@@ -33,16 +33,18 @@ class RestartReason(StrEnum):
     RECOVERED = "recovered"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A fact without its number yet."""
 
     type: str
     data: Data
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
+Said = Event | str
+"""What waits for its number: an event, or clean text, which becomes a delta with others'."""
+
+
+class StoredEvent(NamedTuple):
     """A numbered fact, as it stands in the log."""
 
     seq: int

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from runs.errors import KodaError
-from runs.events import Event, Fold
+from runs.events import Event, Fold, Said
 from runs.metrics import Pace
 from runs.states import Status
 from runs.writes import Ending
@@ -37,7 +37,7 @@ class RunLog:
     """The number of the next event to be written."""
     streaming: bool
     on_refused: Callable[[KodaError], None]
-    waiting: deque[Event] = field(default_factory=deque)
+    waiting: deque[Said] = field(default_factory=deque)
     terminal: Terminal | None = None
     stored: Fold = field(default_factory=Fold)
     """What the stored events add up to."""

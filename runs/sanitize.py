@@ -46,26 +46,32 @@ class TextCleaner:
     """
 
     def __init__(self) -> None:
-        self._held = ""
+        self.held = ""
+        """The half of a pair that waits for the other one."""
 
     def feed(self, text: str) -> str:
         """What can be said so far; may be empty."""
-        text = self._held + text
-        self._held = ""
+        text = self.held + text
+        self.held = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
-            self._held = text[-1]
+            self.held = text[-1]
             text = text[:-1]
         return clean_text(text)
 
     def flush(self) -> str:
         """What was held back, at the end of the text or before something that is not text."""
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         return clean_text(held)
+
+
+def is_clean(text: str) -> bool:
+    """Whether `clean_text` would change nothing."""
+    return _SUSPECT.search(text) is None
 
 
 def clean_text(text: str) -> str:
     """`text` with pairs of surrogates joined, lone ones and NUL replaced by U+FFFD."""
-    if _SUSPECT.search(text) is None:
+    if is_clean(text):
         return str.__str__(text)  # of a subclass too, a plain str
     return _SUSPECT.sub(REPLACEMENT, _PAIR.sub(_join, text))
 

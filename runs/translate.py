@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runs import events
 from runs.agents import Finish, Reasoning, ToolCompleted, ToolFailed, ToolStarted, Usage
-from runs.events import Data, Event
-from runs.sanitize import TextCleaner, UncleanValue, clean_json, clean_text, split_text
+from runs.events import Data, Event, Said
+from runs.sanitize import (
+    SPLIT_BYTES,
+    TextCleaner,
+    UncleanValue,
+    clean_json,
+    clean_text,
+    is_clean,
+    split_text,
+)
+
+SHORT = SPLIT_BYTES // 4
+"""Characters of a text that is in no need of splitting, whatever they are."""
 
 
 class AgentProtocolError(Exception):
@@ -25,11 +37,13 @@ class Translator:
     _open: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def translate(self, item: object) -> list[Event]:
-        """The events that this item means; none for an empty text, usage or a finish reason."""
+    def translate(self, item: object) -> Sequence[Said]:
+        """What this item says: nothing, if it is an empty text, usage or a finish reason."""
+        if type(item) is str and self._may_pass(item):
+            return (item,)
         match item:
             case str():
-                return [*self._thinking_ended(), *_pieces(self._text.feed(item))]
+                return [*self._thinking_ended(), *split_text(self._text.feed(item))]
             case Reasoning(text):
                 return [*self._text_ended(), *_thoughts(self._thought.feed(text))]
             case ToolStarted():
@@ -51,7 +65,16 @@ class Translator:
                 )
         return []
 
-    def end(self) -> list[Event]:
+    def _may_pass(self, text: str) -> bool:
+        """Whether it is as clean and short as almost every text, and nothing has to go before."""
+        return (
+            0 < len(text) <= SHORT
+            and is_clean(text)
+            and not self._text.held
+            and not self._thought.held
+        )
+
+    def end(self) -> list[Said]:
         """Everything that is still open is closed before the run ends."""
         unanswered = [self._failed(id, "the agent ended without a result") for id in self._open]
         return [*self._all_ended(), *unanswered]
@@ -87,14 +110,14 @@ class Translator:
         self._open = {other: name for other, name in self._open.items() if other != id}
         return id
 
-    def _text_ended(self) -> list[Event]:
-        return _pieces(self._text.flush())
+    def _text_ended(self) -> list[str]:
+        return split_text(self._text.flush())
 
     def _thinking_ended(self) -> list[Event]:
         return _thoughts(self._thought.flush())
 
-    def _all_ended(self) -> list[Event]:
-        return self._thinking_ended() + self._text_ended()
+    def _all_ended(self) -> list[Said]:
+        return [*self._thinking_ended(), *self._text_ended()]
 
 
 def _count(number: object) -> int | None:
@@ -102,9 +125,5 @@ def _count(number: object) -> int | None:
     return number if isinstance(number, int) and 0 <= number < 2**53 else None
 
 
-def _pieces(text: str) -> list[Event]:
-    return [events.delta(piece) for piece in split_text(text) if piece]
-
-
 def _thoughts(text: str) -> list[Event]:
-    return [events.reasoning(piece) for piece in split_text(text) if piece]
+    return [events.reasoning(piece) for piece in split_text(text)]

@@ -131,7 +131,7 @@ async def test_a_fragment_through_the_emitter_costs_a_few_calls():
     with Calls() as calls:
         for _ in range(ROUNDS):
             for log in logs:
-                await emitter.emit(log, events.delta("word "))
+                await emitter.emit(log, "word ")
             for log in logs:
                 await emitter.settle(log)
     flushing.cancel()

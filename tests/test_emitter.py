@@ -90,7 +90,7 @@ async def test_a_fragment_that_finds_the_worker_idle_is_an_event_of_its_own():
     store, log = Store(), new_log()
     async with running(store) as emitter:
         for word in ("a", "b", "c"):
-            await emitter.emit(log, events.delta(word))
+            await emitter.emit(log, word)
             await emitter.settle(log)
     assert [e.data["text"] for e in store.shown] == ["a", "b", "c"]
     assert [entry.to for [entry] in store.batches] == [Status.STREAMING, None, None]
@@ -100,12 +100,12 @@ async def test_what_arrives_during_a_write_joins_the_next_one_text_as_one_event(
     store, log = Store(), new_log()
     async with running(store) as emitter:
         store.gate.clear()
-        await emitter.emit(log, events.delta("first"))
+        await emitter.emit(log, "first")
         await until(lambda: store.writing, "the first write")
         for word in ("a", "b", "c"):
-            await emitter.emit(log, events.delta(word))
+            await emitter.emit(log, word)
         await emitter.emit(log, events.tool_started(tool_call_id="t", name="n", input={}))
-        await emitter.emit(log, events.delta("d"))
+        await emitter.emit(log, "d")
         store.gate.set()
         await emitter.settle(log)
     assert [(e.seq, e.type, e.data.get("text")) for e in store.shown] == [
@@ -120,7 +120,7 @@ async def test_runs_that_write_at_the_same_time_share_a_commit():
     store, logs = Store(), [new_log() for _ in range(5)]
     async with running(store) as emitter:
         for log in logs:
-            await emitter.emit(log, events.delta("x"))
+            await emitter.emit(log, "x")
         for log in logs:
             await emitter.settle(log)
     assert [len(batch) for batch in store.batches] == [5]
@@ -139,7 +139,7 @@ async def test_joined_text_stays_below_64_kb():
     store, log = Store(), new_log()
     async with running(store) as emitter:
         for _ in range(3):
-            await emitter.emit(log, events.delta("x" * 30_000))
+            await emitter.emit(log, "x" * 30_000)
         await emitter.settle(log)
     assert [len(e.data["text"]) for e in store.shown] == [60_000, 30_000]
 
@@ -147,9 +147,9 @@ async def test_joined_text_stays_below_64_kb():
 async def test_the_end_goes_out_with_everything_before_it_and_the_whole_text():
     store, log = Store(), new_log()
     async with running(store) as emitter:
-        await emitter.emit(log, events.delta("so "))
+        await emitter.emit(log, "so ")
         await emitter.settle(log)
-        await emitter.emit(log, events.delta("far"))
+        await emitter.emit(log, "far")
         await finish(emitter, log)
     [last] = store.batches[-1]
     assert last.ending is not None
@@ -165,7 +165,7 @@ async def test_an_unread_input_refuses_the_end_but_not_the_log():
         with pytest.raises(InputGrew):
             await finish(emitter, log)
         del store.refusals[log.run_id]
-        await emitter.emit(log, events.delta("again"))
+        await emitter.emit(log, "again")
         await finish(emitter, log, consumed=2)
     assert store.text(log) == "again"
 
@@ -178,11 +178,11 @@ async def test_a_refused_log_takes_nothing_more_and_names_its_writer(
     log, other = new_log(heard), new_log()
     async with running(store) as emitter:
         store.refusals[log.run_id] = refusal
-        await emitter.emit(log, events.delta("late"))
-        await emitter.emit(other, events.delta("fine"))
+        await emitter.emit(log, "late")
+        await emitter.emit(other, "fine")
         await emitter.settle(other)
         with pytest.raises(type(refusal)):
-            await emitter.emit(log, events.delta("later"))
+            await emitter.emit(log, "later")
         with pytest.raises(type(refusal)):
             await finish(emitter, log)
     assert heard == [refusal]
@@ -195,9 +195,9 @@ async def test_a_database_that_comes_back_loses_nothing_and_reorders_nothing():
     async with running(store) as emitter:
         store.failures = [OperationalError("gone"), OperationalError("still gone")]
         for word in ("a", "b", "c"):
-            await emitter.emit(log, events.delta(word))
+            await emitter.emit(log, word)
         await until(lambda: not store.failures, "both failures")
-        await emitter.emit(log, events.delta("d"))
+        await emitter.emit(log, "d")
         await finish(emitter, log)
     assert store.text(log) == "abcd"
 
@@ -207,10 +207,10 @@ async def test_one_bad_event_takes_neither_its_neighbours_nor_other_runs_with_it
     log, other = new_log(heard), new_log()
     async with running(store) as emitter:
         store.poison, store.gate = "bad", asyncio.Event()
-        await emitter.emit(log, events.delta("good"))
+        await emitter.emit(log, "good")
         await emitter.emit(log, events.tool_started(tool_call_id="t", name="n", input={}))
-        await emitter.emit(log, events.delta("bad"))
-        await emitter.emit(other, events.delta("fine"))
+        await emitter.emit(log, "bad")
+        await emitter.emit(other, "fine")
         store.gate.set()
         await emitter.settle(other)
         with pytest.raises(Unwritable):
@@ -224,13 +224,13 @@ async def test_discarding_drops_what_was_not_being_written():
     store, log = Store(), new_log()
     async with running(store) as emitter:
         store.gate.clear()
-        await emitter.emit(log, events.delta("seen"))
+        await emitter.emit(log, "seen")
         await until(lambda: store.writing, "the first write")
-        await emitter.emit(log, events.delta("unseen"))
+        await emitter.emit(log, "unseen")
         discarding = asyncio.create_task(emitter.discard(log))
         store.gate.set()
         await discarding
-        await emitter.emit(log, events.delta("next"))
+        await emitter.emit(log, "next")
         await finish(emitter, log)
     assert store.text(log) == "seennext"
 

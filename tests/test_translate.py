@@ -3,15 +3,15 @@
 import pytest
 
 from runs.agents import Finish, Reasoning, ToolCompleted, ToolFailed, ToolStarted, Usage
-from runs.events import Event
+from runs.events import Event, delta
 from runs.reducer import initial_agent_state, reduce_agent_event, to_agent_event
 from runs.translate import AgentProtocolError, Translator
 
 
 def translate(*items: object) -> list[Event]:
     translator = Translator()
-    said = [event for item in items for event in translator.translate(item)]
-    return said + translator.end()
+    said = [one for item in items for one in translator.translate(item)]
+    return [delta(one) if isinstance(one, str) else one for one in [*said, *translator.end()]]
 
 
 def spoken(events: list[Event]) -> str:
