@@ -24,9 +24,9 @@ from runs.writes import Append, Ending
 
 logger = logging.getLogger(__name__)
 
-MAX_PENDING = 2000
-"""Events of all runs together that may wait for the next write; then the agents wait. A big one
-counts for as many as it has thousands of characters."""
+MAX_PENDING = 8000
+"""Fragments of all runs together that may wait for the next write; then the agents wait. A big one
+counts for as many as it has thousands of characters, so that it is 8 MB of text at most."""
 
 MAX_JOINED = 64 * 1024
 """Characters that deltas may grow to when they are joined."""

@@ -20,6 +20,10 @@ class Page:
     events: list[StoredEvent]
     size: int
 
+    def full(self, asked: int) -> bool:
+        """Whether it is as much as one read brings of `asked` events: there may be more behind."""
+        return self.size >= PAGE_SIZE or len(self.events) >= asked
+
 
 def cut(rows: list[StoredEvent]) -> Page:
     """The first of them, as many as make a page; at least one, if there is one."""
@@ -44,4 +48,4 @@ class Paging:
             self.limit = came
         elif page.size < PAGE_SIZE // 4:
             self.limit = min(MOST, asked * 2)
-        return page.size >= PAGE_SIZE or came >= asked
+        return page.full(asked)

@@ -14,6 +14,7 @@ from runs.models import Message, Run
 from runs.projection import Projection
 from runs.reducer import ReducerError
 from runs.threads import DatabaseThreads
+from streaming.readings import Key, Readings
 from streaming.stretch import Reading
 
 logger = logging.getLogger(__name__)
@@ -40,26 +41,35 @@ class Replay:
     def __init__(self) -> None:
         self._threads = DatabaseThreads("koda-replay", threads=THREADS, keep=False)
         self._folds = DatabaseThreads("koda-fold", threads=1, keep=False)
-        self._asked: dict[tuple[UUID, int, int], asyncio.Task[Reading]] = {}
+        self._asked: dict[Key, asyncio.Task[Reading]] = {}
         """Readings that no thread has begun yet."""
+        self._kept = Readings()
 
     async def log(self, run_id: UUID, start: int, limit: int) -> Reading:
         """A page of the run from number `start` on, of at most `limit` events.
 
         Whoever asks for the same joins a reading that has not begun. One that has begun may lack
-        what is known to be there by now.
+        what is known to be there by now; only what nothing can be added to is kept for a moment.
         """
         key = (run_id, start, limit)
+        if kept := self._kept.get(key):
+            await asyncio.sleep(0)  # so that a long log does not keep the others waiting
+            return kept
         asked = self._asked.get(key)
         if asked is None:
             asked = asyncio.get_running_loop().create_task(
-                self._threads(self._read, key), name=f"koda-read-{run_id}", context=Context()
+                self._read(key), name=f"koda-read-{run_id}", context=Context()
             )
             asked.add_done_callback(_nobody_may_be_waiting)
             self._asked[key] = asked
         return await asyncio.shield(asked)
 
-    def _read(self, key: tuple[UUID, int, int]) -> Reading:
+    async def _read(self, key: Key) -> Reading:
+        reading = await self._threads(self._begin, key)
+        self._kept.keep(key, reading)
+        return reading
+
+    def _begin(self, key: Key) -> Reading:
         del self._asked[key]
         run_id, start, limit = key
         return Reading.of(run_id, Message.objects.all().page(run_id, start=start, limit=limit))

@@ -13,6 +13,7 @@ from runs import events
 from runs.models import Conversation, Message, Run
 from runs.querysets import MessageQuerySet
 from runs.states import Status
+from streaming import readings
 from streaming.protocols import koda
 from streaming.replay import THREADS, Replay
 from tests.fakes import run_in, write
@@ -108,3 +109,47 @@ async def test_an_error_comes_to_all_who_asked_and_to_nobody_later(
         assert [type(answer) for answer in answers] == [DatabaseError] * 3
     assert len((await replay.log(run.pk, 0, 9)).page.events) == 2
     assert await db(Message.objects.filter(run_id=run.pk).count) == 2
+
+
+async def finished_run() -> Run:
+    return await db(lambda: run_in(Conversation.objects.create(), Status.DONE))
+
+
+@pytest.mark.parametrize(
+    ("start", "limit"),
+    [pytest.param(0, 9, id="up to the end"), pytest.param(0, 1, id="as many as were asked for")],
+)
+async def test_a_page_that_cannot_grow_is_read_once_for_a_crowd(replay, held, start, limit):
+    began, gate = held
+    gate.set()
+    run = await finished_run()
+    first, second = [await replay.log(run.pk, start, limit) for _ in range(2)]
+    assert second is first
+    assert began == [start]
+
+
+async def test_a_page_that_may_grow_is_read_anew(replay, held):
+    began, gate = held
+    gate.set()
+    run = await streaming_run()
+    assert len((await replay.log(run.pk, 0, 9)).page.events) == 2
+    await db(write, run, events.delta("news"))
+    assert len((await replay.log(run.pk, 0, 9)).page.events) == 3
+    assert began == [0, 0]
+
+
+async def test_what_is_kept_is_forgotten_after_a_moment(replay, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(readings, "KEPT", 0.01)
+    run = await finished_run()
+    first = await replay.log(run.pk, 0, 9)
+    await until(lambda: replay._kept.get((run.pk, 0, 9)) is None, "it to be forgotten")
+    assert replay._kept._size == 0
+    assert await replay.log(run.pk, 0, 9) is not first
+
+
+async def test_no_more_is_kept_than_there_is_room_for(replay, monkeypatch: pytest.MonkeyPatch):
+    run = await finished_run()
+    monkeypatch.setattr(readings, "MOST_SIZE", 0)
+    await db(lambda: Message.objects.filter(run_id=run.pk, seq=0).update(data={"text": "long"}))
+    first = await replay.log(run.pk, 0, 9)
+    assert await replay.log(run.pk, 0, 9) is not first
