@@ -64,6 +64,12 @@ class Owner:
             return Q(**{f"{prefix}visitor_key": self.visitor_key})
         return Q(pk__in=[])
 
+    def owns(self, owner_id: object, visitor_key: str) -> bool:
+        """Whether a conversation with these is theirs: the same as `condition`, for a row."""
+        if self.user is not None:
+            return bool(owner_id == self.user.pk)
+        return bool(self.visitor_key) and visitor_key == self.visitor_key
+
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def log(self, run_id: UUID, *, start: int = 0, limit: int | None = None) -> list[StoredEvent]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from runs.models import ApiToken
+from runs.prepared import Prepared
 
 PREFIX = "koda_"
 """Makes a key that leaked recognisable to scanners."""
@@ -52,19 +54,27 @@ def find(key: str) -> ApiToken | None:
 
     Notes that it was used.
     """
-    valid = Q(expires_at=None) | Q(expires_at__gt=Now())
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - TOUCH_INTERVAL)
-    found = (
-        ApiToken.objects.filter(valid, hash=_hash(key))
-        .annotate(stale=ExpressionWrapper(stale, output_field=BooleanField()))
-        .select_related("user")
-        .first()
-    )
+    found: Any = next(iter(_VALID(_hash(key))), None)
     if found is None or not found.user.is_active:
         return None
     if found.stale:
-        ApiToken.objects.filter(stale, pk=found.pk).update(last_used_at=Now())
-    return found
+        ApiToken.objects.filter(_STALE, pk=found.pk).update(last_used_at=Now())
+    return found  # type: ignore[no-any-return]
+
+
+_STALE = Q(last_used_at=None) | Q(last_used_at__lt=Now() - TOUCH_INTERVAL)
+
+
+def _valid(key_hash: str) -> QuerySet[Any, Any]:
+    valid = Q(expires_at=None) | Q(expires_at__gt=Now())
+    return (
+        ApiToken.objects.filter(valid, hash=key_hash)
+        .annotate(stale=ExpressionWrapper(_STALE, output_field=BooleanField()))
+        .select_related("user")
+    )
+
+
+_VALID = Prepared(_valid, str)
 
 
 def _hash(key: str) -> str:

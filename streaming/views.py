@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
-from runs import auth
+from runs import auth, states
 from runs.models import Run
+from runs.prepared import Prepared
 from runs.problems import not_found, not_signed_in, problem
 from streaming import wire
 from streaming.protocols import PROTOCOLS
@@ -37,27 +38,55 @@ class Found:
 def _find(request: HttpRequest, run_id: UUID) -> Found | None:
     """The run, if this request may see it. Raises NotSignedIn."""
     owner = auth.owner_of(request)
-    run = (
-        Run.objects.owned_by(owner)
-        .filter(pk=run_id)
-        .only("next_seq", "status", "archived_at")
-        .first()
-    )
-    if run is None:
-        return None
-    return Found(run.next_seq, run.is_terminal, archived=run.archived_at is not None)
+    for next_seq, status, archived_at, owner_id, visitor_key in _RUN(run_id):
+        if owner.owns(owner_id, visitor_key):
+            return Found(next_seq, status in states.TERMINAL, archived=archived_at is not None)
+    return None
+
+
+_RUN = Prepared(
+    lambda run_id: Run.objects.filter(pk=run_id).values_list(
+        "next_seq",
+        "status",
+        "archived_at",
+        "conversation__owner_id",
+        "conversation__visitor_key",
+    ),
+    UUID,
+)
+
+
+class LateStream:
+    """Begins when the first piece is asked for: on the event loop, where the gateway is."""
+
+    def __init__(self, begin: Callable[[], AsyncIterator[bytes]]) -> None:
+        self._begin = begin
+        self._begun: AsyncIterator[bytes] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    def __anext__(self) -> Awaitable[bytes]:
+        if self._begun is None:
+            self._begun = self._begin()
+        return self._begun.__anext__()
 
 
 @csrf_exempt  # it only reads: what posts here has the wrong method, whatever else it lacks
 @require_GET
-async def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
-    """A run's events as they happen, from the client's last id on."""
+@transaction.non_atomic_requests
+def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """A run's events as they happen, from the client's last id on.
+
+    Only what comes before the first byte is synchronous, and runs on its thread in one go. An
+    asynchronous view would be one more way there and back for every client of a storm.
+    """
     encode = PROTOCOLS.get(request.GET.get("protocol", "koda"))
     if encode is None:
         known = ", ".join(PROTOCOLS)
         return problem(422, code="unknown_protocol", detail=f"protocol: one of {known}.")
     try:
-        found = await sync_to_async(_find)(request, run_id)
+        found = _find(request, run_id)
     except auth.NotSignedIn:
         return not_signed_in()
     if found is None:
@@ -69,10 +98,9 @@ async def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     if found.terminal and start == found.next_seq:
         return HttpResponse(status=204)
     reach = 0 if found.archived else found.next_seq  # an archived log is as short as it gets
-    body = gateway().stream(run_id, start=start, reach=reach, encode=encode)
+    body = LateStream(lambda: gateway().stream(run_id, start=start, reach=reach, encode=encode))
     return StreamingHttpResponse(
-        body, content_type="text/event-stream; charset=utf-8", headers=HEADERS
+        body,
+        content_type="text/event-stream; charset=utf-8",
+        headers=HEADERS,
     )
-
-
-stream = transaction.non_atomic_requests(stream)
