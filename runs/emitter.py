@@ -15,7 +15,7 @@ from uuid import UUID
 
 from runs import metrics
 from runs.errors import InputGrew, KodaError, Unwritable
-from runs.events import Event, EventType, Said, StoredEvent, delta, numbered, size_of
+from runs.events import Event, Said, StoredEvent, delta, numbered, size_of
 from runs.facts import fact
 from runs.runlog import RunLog, Terminal
 from runs.states import Status
@@ -162,13 +162,12 @@ class Emitter:
     ) -> Append:
         entry = Append(log.run_id, log.attempt, log.worker, log.seq, taken)
         if terminal is not None:
-            text = "".join(e.data["text"] for e in taken if e.type == EventType.DELTA)
             return replace(
                 entry,
                 events=[*taken, terminal.event],
                 to=terminal.to,
                 consumed=terminal.consumed,
-                ending=replace(terminal.ending, output=log.stored.text + text),
+                ending=replace(terminal.ending, output=log.stored.text_with(taken)),
             )
         if not log.streaming and entry.has_text:
             return replace(entry, to=Status.STREAMING)

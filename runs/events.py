@@ -138,6 +138,13 @@ class Fold:
                 self.parts.clear()
                 self.open_tools.clear()
 
+    def text_with(self, more: Iterable[Event]) -> str:
+        """The text, once these have happened as well."""
+        ahead = Fold([*self.parts])
+        for event in more:
+            ahead.apply(event)
+        return ahead.text
+
     def interrupted_tools(self, error: str) -> list[Event]:
         """A `tool_failed` for every tool that a rerun or a stop interrupts."""
         return [tool_failed(tool_call_id=id, error=error) for id in self.open_tools]

@@ -158,6 +158,20 @@ async def test_the_end_goes_out_with_everything_before_it_and_the_whole_text():
     assert last.consumed == 1
 
 
+async def test_an_answer_begun_anew_and_ended_in_one_write_has_nothing_of_the_first():
+    store, log = Store(), new_log()
+    async with running(store) as emitter:
+        await emitter.emit(log, "void ")
+        await emitter.settle(log)
+        await emitter.emit(log, "void as well ")
+        anew = events.run_restarted(reason=events.RestartReason.MERGED, attempt=1, inputs=["a"])
+        await emitter.emit(log, anew)
+        await emitter.emit(log, "good")
+        await finish(emitter, log)
+    [[_], [last]] = store.batches
+    assert last.ending.output == "good"
+
+
 async def test_an_unread_input_refuses_the_end_but_not_the_log():
     store, log = Store(), new_log()
     async with running(store) as emitter:
