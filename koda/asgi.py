@@ -54,9 +54,10 @@ class InOneGo(ASGIHandler):
 
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
+        self._on_its_thread = sync_to_async(self.get_response)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        return await sync_to_async(self.get_response)(request)
+        return await self._on_its_thread(request)
 
 
 class TooLarge(Exception):

@@ -71,6 +71,7 @@ def _valid(key_hash: str) -> QuerySet[Any, Any]:
         ApiToken.objects.filter(valid, hash=key_hash)
         .annotate(stale=ExpressionWrapper(_STALE, output_field=BooleanField()))
         .select_related("user")
+        .only("can_write", "user")  # and all of the user: what one is, is not ours to know
     )
 
 

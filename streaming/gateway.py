@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from uuid import UUID
 
@@ -32,7 +32,7 @@ class Gateway:
 
     async def stream(
         self, run_id: UUID, *, start: int, reach: int = 0, encode: Encode
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The run's events from number `start` on as they happen, until the terminal one.
 
         The log is known to reach to before number `reach`, which decides about a snapshot.

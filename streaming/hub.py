@@ -29,6 +29,9 @@ PROBE_INTERVAL = 0.02
 CONFIRM_PATIENCE = 2.0
 """Seconds to wait for a subscription before going on without it (and trying further)."""
 
+LINGER = 1.0
+"""Seconds for which a run's group is not left yet: who lost a connection is back by then."""
+
 SETTLE = 0.25
 """Seconds that a committed event may take through the layer before it counts as lost."""
 
@@ -94,6 +97,8 @@ class Watched:
     seen_next: int = 0
     """One more than the greatest number that arrived here."""
     joining: asyncio.Task[None] | None = None
+    leaving: asyncio.TimerHandle | None = None
+    """Set while nobody watches."""
 
 
 class Hub:
@@ -146,26 +151,39 @@ class Hub:
         if watched is None:
             watched = self._watched[run_id] = Watched(run_id)
             watched.joining = self._task(self._join(watched), f"koda-hub-join-{run_id}")
+        if watched.leaving is not None:
+            watched.leaving.cancel()
+            watched.leaving = None
         watcher = Watcher()
         watched.watchers.add(watcher)
         metrics.WATCHERS.inc()
         try:
-            try:
-                async with asyncio.timeout(CONFIRM_PATIENCE):
-                    await watched.confirmed.wait()
-            except TimeoutError:
-                logger.warning("run %s: subscription not confirmed yet, going on", run_id)
+            await self._until_confirmed(watched)
             yield watcher
         finally:
             metrics.WATCHERS.dec()
             watched.watchers.discard(watcher)
-            if not watched.watchers and self._watched.get(run_id) is watched:
-                del self._watched[run_id]
-                if watched.joining is not None:
-                    watched.joining.cancel()
-                self._task(self._leave(run_id), f"koda-hub-leave-{run_id}")
+            if not watched.watchers:
+                loop = asyncio.get_running_loop()
+                watched.leaving = loop.call_later(LINGER, self._forget, watched)
+
+    async def _until_confirmed(self, watched: Watched) -> None:
+        if watched.confirmed.is_set():
+            return
+        try:
+            async with asyncio.timeout(CONFIRM_PATIENCE):
+                await watched.confirmed.wait()
+        except TimeoutError:
+            logger.warning("run %s: subscription not confirmed yet, going on", watched.run_id)
 
     # Membership -----------------------------------------------------------------------------
+
+    def _forget(self, watched: Watched) -> None:
+        """Nobody came back."""
+        del self._watched[watched.run_id]
+        if watched.joining is not None:
+            watched.joining.cancel()
+        self._task(self._leave(watched.run_id), f"koda-hub-leave-{watched.run_id}")
 
     async def _join(self, watched: Watched) -> None:
         """Subscribe, and send probes until one comes back: only then is nothing missed."""

@@ -171,7 +171,8 @@ class Line:
         try:
             if self._unread == "open" and (snapshot := await self._instead_of_replay()):
                 return snapshot
-            reading = await self._read(self._run_id, before, self._paging.limit)
+            known = before < self._reach
+            reading = await self._read(self._run_id, before, self._paging.limit, known)
         except Exception as error:  # noqa: BLE001 - the client keeps its line meanwhile
             return await self._read_failed(error)
         self._read_failed_at = None

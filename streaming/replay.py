@@ -31,7 +31,8 @@ class Progress:
     status: str
 
 
-ReadLog = Callable[[UUID, int, int], Awaitable[Reading]]
+ReadLog = Callable[[UUID, int, int, bool], Awaitable[Reading]]
+"""See `Replay.log`."""
 ReadProgress = Callable[[Collection[UUID]], Awaitable[dict[UUID, Progress]]]
 
 
@@ -45,14 +46,16 @@ class Replay:
         """Readings that no thread has begun yet."""
         self._kept = Readings()
 
-    async def log(self, run_id: UUID, start: int, limit: int) -> Reading:
+    async def log(self, run_id: UUID, start: int, limit: int, known: bool = False) -> Reading:
         """A page of the run from number `start` on, of at most `limit` events.
+
+        `known` tells that the log goes on there; then what was read a moment ago is good enough.
 
         Whoever asks for the same joins a reading that has not begun. One that has begun may lack
         what is known to be there by now; only what nothing can be added to is kept for a moment.
         """
         key = (run_id, start, limit)
-        if kept := self._kept.get(key):
+        if known and (kept := self._kept.get(key)):
             await asyncio.sleep(0)  # so that a long log does not keep the others waiting
             return kept
         asked = self._asked.get(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -56,20 +56,36 @@ _RUN = Prepared(
 )
 
 
-class LateStream:
+class Body:
     """Begins when the first piece is asked for: on the event loop, where the gateway is."""
 
-    def __init__(self, begin: Callable[[], AsyncIterator[bytes]]) -> None:
+    def __init__(self, begin: Callable[[], AsyncGenerator[bytes, None]]) -> None:
         self._begin = begin
-        self._begun: AsyncIterator[bytes] | None = None
+        self._pieces: AsyncGenerator[bytes, None] | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     def __anext__(self) -> Awaitable[bytes]:
-        if self._begun is None:
-            self._begun = self._begin()
-        return self._begun.__anext__()
+        if self._pieces is None:
+            self._pieces = self._begin()
+        return self._pieces.__anext__()
+
+    async def aclose(self) -> None:
+        if self._pieces is not None:
+            await self._pieces.aclose()
+
+
+class EventStream(StreamingHttpResponse):
+    """Gives the server its pieces as they are: Django's way has two more generators for each."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body, content_type="text/event-stream; charset=utf-8", headers=HEADERS)
+        self._body = body
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        as_given = self._iterator is self._body  # type: ignore[attr-defined]
+        return self._body if as_given else super().__aiter__()  # some middleware changes pieces
 
 
 @csrf_exempt  # it only reads: what posts here has the wrong method, whatever else it lacks
@@ -98,9 +114,6 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     if found.terminal and start == found.next_seq:
         return HttpResponse(status=204)
     reach = 0 if found.archived else found.next_seq  # an archived log is as short as it gets
-    body = LateStream(lambda: gateway().stream(run_id, start=start, reach=reach, encode=encode))
-    return StreamingHttpResponse(
-        body,
-        content_type="text/event-stream; charset=utf-8",
-        headers=HEADERS,
+    return EventStream(
+        Body(lambda: gateway().stream(run_id, start=start, reach=reach, encode=encode))
     )

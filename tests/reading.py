@@ -52,7 +52,7 @@ class Log:
         start = len(self.events)
         return self.write(*(events.delta(f"w{start + i} ") for i in range(count)))
 
-    async def read(self, run_id: UUID, start: int, limit: int) -> Reading:
+    async def read(self, run_id: UUID, start: int, limit: int, known: bool) -> Reading:
         assert run_id == self.run_id
         self.reads.append(start)
         if self.broken:

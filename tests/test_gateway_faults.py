@@ -173,7 +173,8 @@ async def test_an_unexpected_error_ends_with_a_frame_not_with_silence(
     assert b'"code":"internal"' in got[-1]
 
 
-async def test_watchers_that_leave_leave_nothing_behind():
+async def test_watchers_that_leave_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hub, "LINGER", 0.05)
     log = Log()
     async with serving(log) as gateway:
         readers = [Reader(gateway, log) for _ in range(20)]
@@ -182,8 +183,30 @@ async def test_watchers_that_leave_leave_nothing_behind():
         for reader in readers:
             reader.task.cancel()
         await until(lambda: gateway.hub.watchers == 0, "all to leave")
-        assert gateway.hub._watched == {}
+        await until(lambda: gateway.hub._watched == {}, "the group to be left")
         await until(lambda: len(gateway.hub._tasks) == 3, "only the hub's own tasks to be left")
+
+
+async def test_who_comes_back_at_once_finds_the_group_joined(monkeypatch: pytest.MonkeyPatch):
+    joined = []
+    add = groups.layer().group_add
+
+    async def counted(group: str, channel: str) -> None:
+        joined.append(group)
+        await add(group, channel)
+
+    log = Log()
+    async with serving(log) as gateway:
+        monkeypatch.setattr(groups.layer(), "group_add", counted)
+        first = Reader(gateway, log)
+        await publish_when_watching(log, first)
+        first.task.cancel()
+        await until(lambda: gateway.hub.watchers == 0, "the first to leave")
+        second = Reader(gateway, log)
+        await publish_when_watching(log, second)
+        second.task.cancel()
+        assert joined == [groups.run_group(log.run_id)]
+        await until(lambda: gateway.hub._watched == {}, "the group to be left")
 
 
 async def test_a_subscription_that_cannot_be_confirmed_delays_and_loses_nothing(
