@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from uuid import UUID
 
 from runs.agents import ChatMessage, Turn
 from runs.events import EventType
 from runs.models import Conversation, Message, Run, RunInput
+from runs.prepared import Prepared
 from runs.states import TERMINAL
 
 TOOL_TYPES = (
@@ -21,9 +23,13 @@ TOOL_TYPES = (
 
 def inputs_of(run: Run) -> list[str]:
     """The run's user messages, oldest first."""
-    return list(
-        RunInput.objects.filter(run=run).order_by("position").values_list("text", flat=True)
-    )
+    return _INPUTS(run.pk)
+
+
+_INPUTS = Prepared(
+    lambda pk: RunInput.objects.filter(run=pk).order_by("position").values_list("text", flat=True),
+    UUID,
+)
 
 
 def history_before(run: Run) -> list[ChatMessage]:
@@ -119,12 +125,15 @@ def _pair(begun: dict[str, object], ended: dict[str, object]) -> list[ChatMessag
 def load_turn(run: Run) -> Turn:
     """What the agent is given. Reads the inputs last: one that comes later is a correction."""
     history = history_before(run)
-    owner = Conversation.objects.select_related("owner").get(pk=run.conversation_id).owner
+    [conversation] = _WITH_OWNER(run.conversation_id)
     return Turn(
         run_id=str(run.pk),
         attempt=run.attempt,
         inputs=inputs_of(run),
         history=history,
-        user=owner,
+        user=conversation.owner,
         metadata=run.metadata,
     )
+
+
+_WITH_OWNER = Prepared(lambda pk: Conversation.objects.filter(pk=pk).select_related("owner"), UUID)

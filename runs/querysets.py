@@ -37,13 +37,6 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         )
         return self.filter(Q(title__icontains=words) | Q(pk__in=said.values("pk")))
 
-    def lock(self, conversation_id: UUID) -> Conversation:
-        """The row, locked until the transaction ends. Raises Conversation.DoesNotExist.
-
-        NO KEY: rows that refer to the conversation can still be inserted meanwhile.
-        """
-        return self.select_for_update(no_key=True).get(pk=conversation_id)
-
 
 @dataclass(frozen=True, slots=True)
 class Owner:

@@ -23,6 +23,7 @@ from runs.errors import (
 )
 from runs.facts import RunNames, fact
 from runs.models import Conversation, Message, Run, RunInput
+from runs.prepared import Prepared
 from runs.querysets import Owner
 from runs.sanitize import clean_text
 from runs.transactions import write_transaction
@@ -99,7 +100,7 @@ def submit(
         locked = _lock(conversation.pk)
         if key is not None and (before := _answered(locked, key, body_hash)):
             return before
-        newest = locked.runs.order_by("-turn").first()
+        newest = next(iter(_NEWEST(locked.pk)), None)
         if on_busy is OnBusy.REJECT and locked.runs.open().exists():
             raise ConversationBusy("a run of this conversation is still open")
         if on_busy is OnBusy.INTERRUPT:
@@ -110,6 +111,9 @@ def submit(
             return joined
         _check_room(locked, max_open)
         return _start(locked, new_input, newest=newest, agent=agent, metadata=metadata)
+
+
+_NEWEST = Prepared(lambda pk: Run.objects.filter(conversation=pk).order_by("-turn")[:1], UUID)
 
 
 def _answered(conversation: Conversation, key: str, body_hash: str) -> Submitted | None:
@@ -213,10 +217,18 @@ def _replace(last: Run, texts: list[str], *, key: str | None, body_hash: str) ->
 
 
 def _lock(conversation_id: UUID) -> Conversation:
-    try:
-        return Conversation.objects.lock(conversation_id)
-    except Conversation.DoesNotExist:
-        raise NotFound("no such conversation") from None
+    """The row, locked until the transaction ends. Raises NotFound.
+
+    NO KEY: rows that refer to the conversation can still be inserted meanwhile.
+    """
+    for locked in _LOCKED(conversation_id):
+        return locked
+    raise NotFound("no such conversation")
+
+
+_LOCKED = Prepared(
+    lambda pk: Conversation.objects.filter(pk=pk).select_for_update(no_key=True), UUID
+)
 
 
 def _check_room(conversation: Conversation, max_open: int | None) -> None:

@@ -11,6 +11,7 @@ from ninja.security import APIKeyCookie, HttpBearer
 
 from runs import auth, errors
 from runs.models import Conversation, Run
+from runs.prepared import Prepared
 from runs.querysets import Owner
 
 
@@ -50,11 +51,13 @@ def owner_of(request: HttpRequest) -> Owner:
 
 def conversation_of(request: HttpRequest, conversation_id: UUID) -> Conversation:
     """Raises NotFound for a missing or foreign one."""
-    mine = Conversation.objects.owned_by(owner_of(request))
-    found = mine.filter(pk=conversation_id).first()
-    if found is None:
-        raise errors.NotFound("There is no such object.")
-    return found
+    for found in _CONVERSATION(conversation_id):
+        if owner_of(request).owns(found.owner_id, found.visitor_key):
+            return found
+    raise errors.NotFound("There is no such object.")
+
+
+_CONVERSATION = Prepared(lambda pk: Conversation.objects.filter(pk=pk), UUID)
 
 
 def run_of(request: HttpRequest, run_id: UUID) -> Run:
