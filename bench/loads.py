@@ -51,7 +51,7 @@ FULL = (
     Load("ttft", "POST to first delta", runs=100, fragments=1, kind="ttft"),
     Load("waiting", "500 waiting clients", runs=50, watchers=10, kind="waiting"),
     Load("storm", "1,000 clients × 1,000 events", watchers=1000, fragments=1000, kind="storm"),
-    Load("replay", "replay of 10,000 events", watchers=5, fragments=10_000, kind="replay"),
+    Load("replay", "replay of 10,000 events", watchers=3, fragments=10_000, kind="replay"),
 )
 
 
