@@ -87,9 +87,9 @@ async def test_a_replay_of_huge_events_holds_little_of_it_at_a_time():
     limits: list[int] = []
     read = log.read
 
-    async def noted(run_id: UUID, start: int, limit: int) -> Reading:
+    async def noted(run_id: UUID, start: int, limit: int, known: bool) -> Reading:
         limits.append(limit)
-        return await read(run_id, start, limit)
+        return await read(run_id, start, limit, known)
 
     log.read = noted
     async with serving(log) as gateway:
@@ -187,25 +187,19 @@ async def test_watchers_that_leave_leave_nothing_behind(monkeypatch: pytest.Monk
         await until(lambda: len(gateway.hub._tasks) == 3, "only the hub's own tasks to be left")
 
 
-async def test_who_comes_back_at_once_finds_the_group_joined(monkeypatch: pytest.MonkeyPatch):
-    joined = []
-    add = groups.layer().group_add
-
-    async def counted(group: str, channel: str) -> None:
-        joined.append(group)
-        await add(group, channel)
-
+async def test_who_comes_back_at_once_finds_the_group_joined():
     log = Log()
     async with serving(log) as gateway:
-        monkeypatch.setattr(groups.layer(), "group_add", counted)
         first = Reader(gateway, log)
         await publish_when_watching(log, first)
+        joined = gateway.hub._watched[log.run_id]
         first.task.cancel()
         await until(lambda: gateway.hub.watchers == 0, "the first to leave")
         second = Reader(gateway, log)
-        await publish_when_watching(log, second)
+        await until(lambda: gateway.hub.watchers == 1, "the second to come")
+        assert gateway.hub._watched[log.run_id] is joined
+        assert joined.leaving is None
         second.task.cancel()
-        assert joined == [groups.run_group(log.run_id)]
         await until(lambda: gateway.hub._watched == {}, "the group to be left")
 
 
