@@ -36,8 +36,9 @@ def draw(found: dict[str, Any], folder: Path) -> None:
 
 
 def _points(by_system: dict[str, list[dict[str, Any]]], x: str, y: str) -> Lines:
+    """What has a place on a logarithmic axis: memory may also have become less meanwhile."""
     return {
-        system: [(point[x], point[y]) for point in points if point[y]]
+        system: [(point[x], point[y]) for point in points if (point[y] or 0) > 0]
         for system, points in by_system.items()
     }
 
