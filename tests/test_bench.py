@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench import plots
 from bench.check import NotOK, Tally, check
 from bench.fragments import Plan, fragments, frame
 from bench.loads import FULL
@@ -118,3 +119,13 @@ def test_only_chooses_loads_and_systems_and_refuses_others():
     assert len(choose(set(), quick=False)[0]) == len(SYSTEMS)
     with pytest.raises(SystemExit, match="nonsense"):
         choose({"nonsense"}, quick=True)
+
+
+def test_curves_leave_out_what_was_not_measured_or_is_below_nothing(tmp_path):
+    memory = [{"watchers": n, "kb_per_client": kb} for n, kb in ((100, -8.0), (500, 40.0))]
+    latency = [{"runs": n, "p50_ms": ms} for n, ms in ((1, 2.0), (20, None), (100, 5.0))]
+    growth = {"latency": {"koda": latency}, "memory": {"koda": memory}}
+    plots.draw({"growth": growth}, tmp_path)
+    for name, points in (("latency", 2), ("memory", 1)):
+        drawn = (tmp_path / f"performance-{name}.svg").read_text()
+        assert drawn.count("<circle") == points
