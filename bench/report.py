@@ -109,7 +109,7 @@ def render(found: dict[str, Any]) -> None:
     """The document, from the results."""
     docs = ROOT / "docs"
     parts = {
-        "machine": _machine_line(found["machine"]),
+        "machine": f"{_machine_line(found['machine'])} {_repetitions(found['loads'])}",
         "targets": against_targets(found["loads"]),
         "loads": measured(found["loads"]),
     }
@@ -133,6 +133,12 @@ def _machine_line(machine: dict[str, Any]) -> str:
         f"Django {machine['versions']['Django']}. The load average of the last 15 minutes was "
         f"{machine['load_average']:g}; the benchmark alone makes it about as much as the cores."
     )
+
+
+def _repetitions(table: Table) -> str:
+    """How often, as one line; what failed at times has fewer."""
+    most = max(cell.get("repetitions", 0) for row in table.values() for cell in row.values())
+    return f"The loads were measured {most} times each, the curves once."
 
 
 def _growth(growth: dict[str, Any]) -> str:
