@@ -23,7 +23,6 @@ WAITED = 8.0
 AT_ONCE = 8
 """Runs that are started at the same time."""
 
-
 FORGOTTEN = 2.5
 """Seconds after which no system has at hand what it has just read for somebody else."""
 

@@ -45,6 +45,10 @@ class Prepared(Generic[Row]):
         asked.query.get_compiler = lambda *_, **__: compiled.compiler(alias, values)
         return list(asked)
 
+    def first(self, *values: Value) -> Row | None:
+        """The first of the rows, or None."""
+        return next(iter(self(*values)), None)
+
     @cached_property
     def _queryset(self) -> QuerySet[Any, Row]:
         return self._build(*self._stand_ins)

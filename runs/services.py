@@ -100,7 +100,7 @@ def submit(
         locked = _lock(conversation.pk)
         if key is not None and (before := _answered(locked, key, body_hash)):
             return before
-        newest = next(iter(_NEWEST(locked.pk)), None)
+        newest = _NEWEST.first(locked.pk)
         if on_busy is OnBusy.REJECT and locked.runs.open().exists():
             raise ConversationBusy("a run of this conversation is still open")
         if on_busy is OnBusy.INTERRUPT:
@@ -221,9 +221,10 @@ def _lock(conversation_id: UUID) -> Conversation:
 
     NO KEY: rows that refer to the conversation can still be inserted meanwhile.
     """
-    for locked in _LOCKED(conversation_id):
-        return locked
-    raise NotFound("no such conversation")
+    locked = _LOCKED.first(conversation_id)
+    if locked is None:
+        raise NotFound("no such conversation")
+    return locked
 
 
 _LOCKED = Prepared(

@@ -54,7 +54,7 @@ def find(key: str) -> ApiToken | None:
 
     Notes that it was used.
     """
-    found: Any = next(iter(_VALID(_hash(key))), None)
+    found: Any = _VALID.first(_hash(key))
     if found is None or not found.user.is_active:
         return None
     if found.stale:

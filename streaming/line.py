@@ -16,11 +16,12 @@ from uuid import UUID
 from runs.events import EventType, StoredEvent
 from runs.paging import Paging
 from streaming import metrics, wire
-from streaming.hub import Hub, Watcher
+from streaming.hub import Hub
 from streaming.orderer import Orderer
 from streaming.replay import ReadLog
 from streaming.snapshots import Snapshots
 from streaming.stretch import Encode, Reading, Stretch
+from streaming.watcher import Watcher
 
 logger = logging.getLogger(__name__)
 

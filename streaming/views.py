@@ -38,10 +38,13 @@ class Found:
 def _find(request: HttpRequest, run_id: UUID) -> Found | None:
     """The run, if this request may see it. Raises NotSignedIn."""
     owner = auth.owner_of(request)
-    for next_seq, status, archived_at, owner_id, visitor_key in _RUN(run_id):
-        if owner.owns(owner_id, visitor_key):
-            return Found(next_seq, status in states.TERMINAL, archived=archived_at is not None)
-    return None
+    row = _RUN.first(run_id)
+    if row is None:
+        return None
+    next_seq, status, archived_at, owner_id, visitor_key = row
+    if not owner.owns(owner_id, visitor_key):
+        return None
+    return Found(next_seq, status in states.TERMINAL, archived=archived_at is not None)
 
 
 _RUN = Prepared(

@@ -34,7 +34,7 @@ async def test_a_hole_that_is_nowhere_tells_the_client_to_reconnect():
 async def test_a_client_that_stalls_costs_a_bounded_buffer_and_misses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(hub, "MAX_EVENTS", 10)
+    monkeypatch.setattr("streaming.watcher.MAX_EVENTS", 10)
     log = Log()
     async with serving(log) as gateway:
         stream = gateway.stream(log.run_id, start=0, encode=koda.encode)

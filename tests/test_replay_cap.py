@@ -10,7 +10,7 @@ import pytest
 from runs import events, projection
 from runs.events import EventType
 from runs.reducer import fold, initial_agent_state, reduce_agent_event
-from streaming import hub, snapshots
+from streaming import snapshots
 from streaming.gateway import PIECE
 from streaming.protocols import agent, koda
 from tests.reading import END, Log, Reader, publish, serving, watching
@@ -139,7 +139,7 @@ async def test_what_arrives_while_the_log_is_folded_comes_once_and_behind_it():
 
 
 async def test_a_slow_reader_who_catches_up_gets_every_event(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub, "MAX_EVENTS", 10)
+    monkeypatch.setattr("streaming.watcher.MAX_EVENTS", 10)
     log = long_log(1)
     async with serving(log, cap=CAP) as gateway:
         stream = gateway.stream(log.run_id, start=0, reach=1, encode=koda.encode)

@@ -51,10 +51,10 @@ def owner_of(request: HttpRequest) -> Owner:
 
 def conversation_of(request: HttpRequest, conversation_id: UUID) -> Conversation:
     """Raises NotFound for a missing or foreign one."""
-    for found in _CONVERSATION(conversation_id):
-        if owner_of(request).owns(found.owner_id, found.visitor_key):
-            return found
-    raise errors.NotFound("There is no such object.")
+    found = _CONVERSATION.first(conversation_id)
+    if found is None or not owner_of(request).owns(found.owner_id, found.visitor_key):
+        raise errors.NotFound("There is no such object.")
+    return found
 
 
 _CONVERSATION = Prepared(lambda pk: Conversation.objects.filter(pk=pk), UUID)
