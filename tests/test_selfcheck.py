@@ -16,6 +16,8 @@ import pytest
 import redis
 
 from koda.selfcheck.layer import Disorder
+from koda.selfcheck.processes import Processes
+from koda.selfcheck.stops import one_interrupt
 from tests.servers import alive
 from tests.waiting import wait_until
 
@@ -132,6 +134,25 @@ def test_a_stop_at_the_start_leaves_nothing_behind(place):
     with place.selfcheck() as process:
         wait_until(psutil.Process(process.pid).children, "a process to be started")
         assert_tidies_up(process, place, signal.SIGTERM)
+
+
+def test_a_process_that_was_being_started_when_it_was_stopped_is_stopped_too(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    started = []
+
+    def stopped_meanwhile(*_command, **_options):
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        signal.raise_signal(signal.SIGTERM)
+        return started[-1]
+
+    monkeypatch.setattr("koda.selfcheck.processes.Popen", stopped_meanwhile)
+    processes = Processes(tmp_path, {})
+    with one_interrupt():
+        with pytest.raises(KeyboardInterrupt):
+            processes.start("worker")
+        processes.stop()
+    assert [process.returncode for process in started] == [-signal.SIGTERM]
 
 
 def assert_tidies_up(process, place, number):

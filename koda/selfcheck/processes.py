@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from subprocess import Popen
 
+from koda.selfcheck.stops import heard_afterwards
+
 HOST = "127.0.0.1"
 PATIENCE = 30.0
 """Seconds that the gateway has to start."""
@@ -39,7 +41,8 @@ class Processes:
         self._running: dict[str, Popen[bytes]] = {}
 
     def start(self, command: str, *arguments: str) -> None:
-        with self._path(command).open("wb") as log:
+        """Start it; asked to end meanwhile, have it in the books first: it is to be stopped too."""
+        with heard_afterwards(), self._path(command).open("wb") as log:
             self._running[command] = Popen(
                 [sys.executable, "-m", "django", command, *arguments],
                 env=self._environment,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -21,6 +18,7 @@ from koda.selfcheck.checks import CHECKS, QUESTION, Check, Stage
 from koda.selfcheck.client import CheckFailed, Visitor
 from koda.selfcheck.database import temporary_database
 from koda.selfcheck.processes import NotStarted, Processes
+from koda.selfcheck.stops import one_interrupt
 from runs import ports
 
 PATIENCE = 30.0
@@ -40,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:  # noqa: ANN401
         started = time.monotonic()
         try:
-            with _one_interrupt():
+            with one_interrupt():
                 failed = self._check()
         except KeyboardInterrupt:
             raise CommandError("Interrupted; nothing is left behind.", returncode=130) from None
@@ -111,21 +109,3 @@ def _prove(check: Check, stage: Stage) -> str:
         return check(stage)
     finally:
         connections.close_all()
-
-
-@contextmanager
-def _one_interrupt() -> Iterator[None]:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt, once: asked twice, nothing would be tidied up."""
-    asking = (signal.SIGINT, signal.SIGTERM)
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        for number in asking:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in asking}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
