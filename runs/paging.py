@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from runs.events import StoredEvent, size_of
 
-FIRST, MOST = 64, 512
+FIRST, MOST = 64, 1024
 """Events that one read brings: few at first, more while they are small."""
 
 PAGE_SIZE = 256 * 1024

@@ -23,10 +23,10 @@ def test_a_page_ends_where_it_is_large_enough_and_has_one_event_at_least():
 def test_pages_of_small_events_grow_and_a_short_one_is_the_last():
     reading = Paging()
     limits = []
-    for _ in range(6):
+    for _ in range(7):
         limits.append(reading.limit)
         assert reading.more(cut(words(reading.limit, 1)))
-    assert limits == [FIRST, 128, 256, MOST, MOST, MOST]
+    assert limits == [FIRST, 128, 256, 512, MOST, MOST, MOST]
     assert not reading.more(cut(words(reading.limit - 1, 1)))
 
 
