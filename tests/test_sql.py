@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 from django.test.utils import CaptureQueriesContext
 
-from runs import events
+from runs import events, sql
 from runs.errors import AlreadyFinished, InputGrew, Superseded
 from runs.models import Conversation, Run
 from runs.states import Status
@@ -108,12 +110,94 @@ def test_tool_data_arrives_as_it_was_given():
     assert log(run)[-1].data == event.data
 
 
-@pytest.mark.skipif(
+on_postgres = pytest.mark.skipif(
     "connection.vendor != 'postgresql'", reason="SQLite pays nothing for a round trip"
 )
+
+
+@on_postgres
 def test_a_flush_is_one_statement_however_many_runs_it_has():
     runs = runs_in(*[Status.STREAMING] * 12)
     batch = [text_for(run, "a", "b") for run in runs[:8]] + [end_of(run) for run in runs[8:]]
     with CaptureQueriesContext(connection) as asked:
         assert Run.objects.append(batch, lease=LEASE) == [None] * 12
     assert len(asked) == 1
+
+
+class Session:
+    """Appends a word at a time, and tells which statements that took."""
+
+    def __init__(self) -> None:
+        [self.run] = runs_in(Status.STREAMING)
+        self.begin()
+        self.words: list[str] = []
+
+    def begin(self) -> None:
+        """A session that has prepared nothing."""
+        connection.close()
+        connection.close_pool()
+
+    def append(self) -> list[str]:
+        """The first words of the statements, whose one effect is the event."""
+        self.run.refresh_from_db()
+        self.words.append(str(len(self.words)))
+        with CaptureQueriesContext(connection) as asked:
+            batch = [text_for(self.run, self.words[-1])]
+            assert Run.objects.append(batch, lease=LEASE) == [None]
+        texts = [event.data["text"] for event in log(self.run) if event.type == "delta"]
+        assert texts[-len(self.words) :] == self.words
+        return [query["sql"].split()[0] for query in asked]
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_session_prepares_the_append_once_and_anew_when_tables_may_have_grown(monkeypatch):
+    session = Session()
+    assert session.append() == ["PREPARE", "EXECUTE"]
+    assert session.append() == ["EXECUTE"]
+    assert session.append() == ["EXECUTE"]
+    now = time.monotonic() + sql.RENEWED
+    monkeypatch.setattr("runs.sql.time.monotonic", lambda: now)
+    assert session.append() == ["DEALLOCATE", "PREPARE", "EXECUTE"]
+    assert session.append() == ["EXECUTE"]
+    session.begin()
+    assert session.append() == ["PREPARE", "EXECUTE"]
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("found_out", ["at the next append", "when it is time to renew"])
+def test_what_a_pooler_took_away_is_done_without(monkeypatch, found_out: str):
+    session = Session()
+    session.append()
+    with connection.cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+    if found_out == "when it is time to renew":
+        now = time.monotonic() + sql.RENEWED
+        monkeypatch.setattr("runs.sql.time.monotonic", lambda: now)
+        assert session.append() == ["DEALLOCATE", "WITH"]
+    else:
+        assert session.append() == ["EXECUTE", "WITH"]
+    assert session.append() == ["WITH"]
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+def test_what_a_pooler_has_from_somebody_else_is_left_alone():
+    session = Session()
+    with connection.cursor() as cursor:
+        cursor.execute(sql.PREPARE_APPEND)
+    assert session.append() == ["PREPARE", "WITH"]
+    assert session.append() == ["WITH"]
+
+
+@on_postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_prepared_append_that_cannot_be_stored_says_so():
+    session = Session()
+    session.append()
+    said = events.tool_completed(tool_call_id="c", output="\0")
+    entry = Append(session.run.pk, session.run.attempt, "w", session.run.next_seq + 1, [said])
+    with pytest.raises(DataError):
+        Run.objects.append([entry], lease=LEASE)
+    assert session.append() == ["EXECUTE"]
