@@ -24,8 +24,13 @@ def passes(error: Exception) -> bool:
     """Whether waiting helps: it is the connection, the server or a lock, not what was asked."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
-    sqlstate = getattr(error.__cause__, "sqlstate", None)
-    return sqlstate is None or sqlstate[:2] in PASSING_SQLSTATES
+    state = sqlstate(error)
+    return state is None or state[:2] in PASSING_SQLSTATES
+
+
+def sqlstate(error: Exception) -> str | None:
+    """What the server calls this error of Django's; None where there was no answer, or SQLite."""
+    return getattr(error.__cause__, "sqlstate", None)
 
 
 class DatabaseThreads:

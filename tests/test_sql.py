@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from django.db import DataError, connection
@@ -149,6 +150,12 @@ class Session:
         return [query["sql"].split()[0] for query in asked]
 
 
+def when_plans_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is so late for `runs.sql` alone: the pool of connections has threads with clocks."""
+    now = time.monotonic() + sql.RENEWED
+    monkeypatch.setattr(sql, "time", SimpleNamespace(monotonic=lambda: now))
+
+
 @on_postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_session_prepares_the_append_once_and_anew_when_tables_may_have_grown(monkeypatch):
@@ -156,8 +163,7 @@ def test_a_session_prepares_the_append_once_and_anew_when_tables_may_have_grown(
     assert session.append() == ["PREPARE", "EXECUTE"]
     assert session.append() == ["EXECUTE"]
     assert session.append() == ["EXECUTE"]
-    now = time.monotonic() + sql.RENEWED
-    monkeypatch.setattr("runs.sql.time.monotonic", lambda: now)
+    when_plans_are_old(monkeypatch)
     assert session.append() == ["DEALLOCATE", "PREPARE", "EXECUTE"]
     assert session.append() == ["EXECUTE"]
     session.begin()
@@ -173,8 +179,7 @@ def test_what_a_pooler_took_away_is_done_without(monkeypatch, found_out: str):
     with connection.cursor() as cursor:
         cursor.execute("DISCARD ALL")
     if found_out == "when it is time to renew":
-        now = time.monotonic() + sql.RENEWED
-        monkeypatch.setattr("runs.sql.time.monotonic", lambda: now)
+        when_plans_are_old(monkeypatch)
         assert session.append() == ["DEALLOCATE", "WITH"]
     else:
         assert session.append() == ["EXECUTE", "WITH"]
