@@ -21,11 +21,10 @@ from django.db import DatabaseError, InterfaceError
 
 from runs import metrics, reports
 from runs.agents.registry import LoadedAgent
-from runs.attempt import Failure
 from runs.conf import KodaSettings
 from runs.emitter import Emitter
-from runs.events import Data
 from runs.facts import fact
+from runs.handover import Handover
 from runs.held import Held, Interrupt
 from runs.history import load_turn
 from runs.lanes import Lanes
@@ -45,9 +44,6 @@ logger = logging.getLogger(__name__)
 
 POLL = 1.0
 """Seconds between looks for pending runs, give or take half: what a lost nudge costs."""
-
-NUDGE_DELAY = 0.05
-"""Seconds after the end of a lease at which workers are told: not before it, by any clock."""
 
 DEAD_AFTER = timedelta(hours=1)
 """A worker unheard of for so long is no longer listed."""
@@ -104,12 +100,15 @@ class Worker:
             flush_interval=settings.flush_interval,
         )
         self._lookout = Lookout(self._held, self._reads)
+        handover = Handover(
+            worker=name, writes=self._writes, nudge=port.nudge_soon, announce=self._announce
+        )
         self._driver = TurnDriver(
             emitter=self._emitter,
             agents=agents,
             load=lambda run: patiently(lambda: self._reads(load_turn, run)),
-            release=self._release,
-            abandon=self._abandon,
+            release=handover.release,
+            abandon=handover.abandon,
             lanes=self._lanes,
             limits=Limits(settings.run_timeout, settings.idle_timeout, settings.max_attempts),
         )
@@ -264,46 +263,6 @@ class Worker:
                     await asyncio.wait(set(self._tasks))
         except TimeoutError:
             return
-
-    async def _release(self, run: Run, backoff: float, error: Data | None) -> None:
-        released = await patiently(
-            lambda: self._writes(
-                Run.objects.release,
-                run.pk,
-                attempt=run.attempt,
-                backoff=timedelta(seconds=backoff),
-                error=error,
-            )
-        )
-        if released:
-            fact(
-                logger,
-                "let go",
-                run=run.pk,
-                conversation=run.conversation_id,
-                attempt=run.attempt,
-                worker=self.name,
-                seconds=backoff,
-            )
-            if backoff:
-                soon = backoff + NUDGE_DELAY
-                asyncio.get_running_loop().call_later(soon, self._port.nudge_soon)
-            else:
-                self._port.nudge_soon()
-
-    async def _abandon(self, run: Run, failure: Failure) -> None:
-        """Fail a run whose log takes nothing more; one that was deleted meanwhile is left."""
-        with suppress(Run.DoesNotExist):
-            ended = await patiently(
-                lambda: self._writes(
-                    Run.objects.fail,
-                    run.pk,
-                    code=failure.code,
-                    message=failure.message,
-                    attempt=run.attempt,
-                )
-            )
-            self._announce(ended)
 
     def _announce(self, ended: Ended) -> None:
         if ended.published:

@@ -108,6 +108,11 @@ def log(run: Run) -> list[StoredEvent]:
     return Message.objects.all().log(run.pk)
 
 
+def types(run: Run) -> list[str]:
+    """What the events of its log are, in order."""
+    return [str(event.type) for event in log(run)]
+
+
 def assert_sound(run: Run) -> None:
     """What must hold for every run at any time: log, counter and status agree."""
     row = Run.objects.get(pk=run.pk)

@@ -24,9 +24,10 @@ from uuid import UUID
 
 import psutil
 
-from tests.live import Launcher, Program, System
+from tests.live import Launcher, System
 from tests.live_client import Follower, Visitor, rows, text_of
 from tests.live_databases import Databases
+from tests.program import Program
 from tests.waiting import until
 
 LEASES = {

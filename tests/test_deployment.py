@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from runs.conf import KodaSettings
-from tests.live import Program, System
+from tests.live import System
 from tests.live_databases import ROOT, Databases
+from tests.program import Program
 from tests.servers import free_port
 from tests.waiting import wait_until
 

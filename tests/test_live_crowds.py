@@ -11,9 +11,10 @@ from itertools import pairwise
 
 import pytest
 
-from tests.live import Launcher, Program, System
+from tests.live import Launcher, System
 from tests.live_client import Visitor, rows
 from tests.live_databases import Databases
+from tests.program import Program
 from tests.servers import Redis, redis
 from tests.waiting import until
 

@@ -19,7 +19,8 @@ from runs.publisher import MAX_QUEUED, Publisher
 from streaming import scrape
 from streaming.metrics import count_held
 from streaming.orderer import Orderer
-from tests.live import Launcher, Program, System
+from tests.live import Launcher, System
+from tests.program import Program
 from tests.servers import free_port
 from tests.waiting import until
 

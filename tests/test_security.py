@@ -17,8 +17,9 @@ from django.utils.module_loading import import_string
 
 from koda import csp, settings
 from tests.asking import ask_failing
-from tests.live import Launcher, Program
+from tests.live import Launcher
 from tests.live_databases import ROOT
+from tests.program import Program
 from tests.servers import HOST, free_port
 from tests.stub_model import StubModel
 from tests.waiting import until

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 from django.core.cache import cache
-from django.db import OperationalError
 
 from runs import services
-from runs.agents import PermanentError, ToolStarted, TransientError, Turn, Usage
-from runs.lookout import Lookout
-from runs.models import Run, WorkerProcess
+from runs.agents import Turn, Usage
+from runs.models import Run
 from runs.states import Status
-from runs.threads import DatabaseThreads
-from tests.conftest import Change
-from tests.fakes import RecordingPort, assert_sound, log
+from tests.fakes import RecordingPort, assert_sound, log, types
 from tests.waiting import until
 from tests.workers import Stage, asked, db, reaches, visitor_conversation, working
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-async def types(run: Run) -> list[str]:
-    return [str(event.type) for event in await db(log, run)]
 
 
 async def test_a_message_is_answered_and_every_event_published_after_it_was_stored(
@@ -180,107 +171,8 @@ async def test_cancel_stops_a_silent_agent_within_two_seconds(port: RecordingPor
         cancelled = await db(services.cancel, run.pk)
         await until(lambda: stage.cancelled == 1, "the agent to be stopped", timeout=2)
     assert (cancelled.status, cancelled.output) == (Status.CANCELLED, "thinking ")
-    assert (await types(run))[-1] == "run_cancelled"
+    assert (await db(types, run))[-1] == "run_cancelled"
     await db(assert_sound, run)
-
-
-@pytest.mark.parametrize(
-    ("raised", "code"),
-    [
-        (PermanentError("no", code="content_filter"), "content_filter"),
-        (PermanentError("no"), "permanent_error"),
-        (PermanentError("no", code=503), "503"),
-        (ValueError("oops\0"), "agent_error"),
-        (SystemExit(0), "agent_error"),
-    ],
-)
-async def test_an_error_fails_the_run_at_once_and_keeps_the_text(
-    port: RecordingPort, raised: BaseException, code: str
-):
-    stage = Stage()
-    conversation, run = await asked()
-    async with working(port, scripted=stage.respond):
-        stage.say.put_nowait("partial ")
-        stage.say.put_nowait(ToolStarted("t", "find"))
-        stage.say.put_nowait(raised)
-        failed = await reaches(run, Status.FAILED)
-        assert failed.error["code"] == code
-        again = await db(services.submit, conversation, "and now?")
-        stage.say.put_nowait(None)
-        await reaches(again.run, Status.DONE)
-    assert failed.output == "partial "
-    assert (await types(run))[-3:] == ["tool_started", "tool_failed", "run_failed"]
-    await db(assert_sound, run)
-
-
-async def test_a_transient_error_is_tried_again_and_says_so(port: RecordingPort):
-    stage = Stage()
-    _, run = await asked()
-    async with working(port, scripted=stage.respond):
-        stage.say.put_nowait("half ")
-        stage.say.put_nowait(TransientError("busy", code="overloaded"))
-        await until(lambda: len(stage.turns) == 2, "the second try")
-        stage.say.put_nowait("whole")
-        stage.say.put_nowait(None)
-        done = await reaches(run, Status.DONE)
-    assert (done.output, done.tries, done.attempt, done.error) == ("whole", 2, 2, None)
-    restarted = next(e for e in await db(log, run) if e.type == "run_restarted")
-    assert (restarted.data["reason"], restarted.data["attempt"]) == ("retry", 2)
-    await db(assert_sound, run)
-
-
-async def test_transient_errors_end_in_failed_when_the_tries_are_used_up(
-    port: RecordingPort, koda: Change
-):
-    koda(max_attempts=2, sweep_interval=0.2)
-    stage = Stage()
-    _, run = await asked()
-    async with working(port, scripted=stage.respond):
-        for _ in range(2):
-            stage.say.put_nowait("try ")
-            stage.say.put_nowait(TransientError("busy", code="overloaded"))
-        failed = await reaches(run, Status.FAILED)
-    assert (failed.error, failed.tries) == ({"code": "overloaded", "message": "busy"}, 2)
-    assert failed.output == "try "
-    await db(assert_sound, run)
-
-
-async def test_a_silent_agent_fails_after_the_idle_limit(port: RecordingPort, koda: Change):
-    koda(idle_timeout=0.3)
-    stage = Stage()
-    _, run = await asked()
-    async with working(port, scripted=stage.respond):
-        stage.say.put_nowait("one ")
-        failed = await reaches(run, Status.FAILED)
-    assert failed.error["code"] == "idle_timeout"
-    assert failed.output == "one "
-    assert stage.cancelled == 1
-
-
-async def test_an_agent_that_never_stops_talking_fails_after_the_time_limit(
-    port: RecordingPort, koda: Change
-):
-    koda(run_timeout=0.4)
-
-    async def scripted(turn: Turn) -> AsyncIterator[str]:
-        while True:
-            yield "blah "
-            await until(lambda: True, "a moment")
-
-    _, run = await asked()
-    async with working(port, scripted=scripted):
-        failed = await reaches(run, Status.FAILED)
-    assert failed.error["code"] == "run_timeout"
-    assert failed.output.startswith("blah ")
-    await db(assert_sound, run)
-
-
-async def test_an_agent_that_is_not_there_fails_the_run_and_nothing_else(port: RecordingPort):
-    stage = Stage()
-    _, run = await asked()
-    async with working(port, other=stage.respond):
-        failed = await reaches(run, Status.FAILED)
-    assert failed.error["code"] == "unknown_agent"
 
 
 async def test_a_deleted_conversation_stops_its_agent(port: RecordingPort):
@@ -310,46 +202,3 @@ async def test_the_next_turn_is_told_what_came_before(port: RecordingPort):
         [],
         [{"role": "user", "content": "first"}, {"role": "assistant", "content": "answer 0"}],
     ]
-
-
-async def test_a_worker_is_listed_while_it_works_and_not_afterwards(port: RecordingPort):
-    stage = Stage()
-    conversation = await visitor_conversation()
-    await db(services.submit, conversation, "question")
-    async with working(port, scripted=stage.respond) as worker:
-        listed = await db(lambda: list(WorkerProcess.objects.values_list("name", "concurrency")))
-        while not listed:
-            listed = await db(
-                lambda: list(WorkerProcess.objects.values_list("name", "concurrency"))
-            )
-        assert listed == [(worker.name, 20)]
-        await until(lambda: stage.turns, "the question")
-        stage.say.put_nowait(None)
-    assert not await db(WorkerProcess.objects.exists)
-
-
-async def test_a_worker_told_to_stop_while_the_database_is_away_stops(
-    port: RecordingPort, monkeypatch: pytest.MonkeyPatch
-):
-    tried = []
-
-    def away(**kwargs):
-        tried.append(kwargs)
-        raise OperationalError("connection refused")
-
-    monkeypatch.setattr(Run.objects, "claim", away)
-    async with asyncio.timeout(10):
-        async with working(port, scripted=Stage().respond):
-            await until(lambda: tried, "a claim in vain")
-
-
-async def test_a_worker_whose_loop_is_blocked_counts_as_asleep():
-    lookout = Lookout({}, DatabaseThreads("unused", threads=1, keep=True))
-    assert lookout.awake
-    ticking = asyncio.create_task(lookout.tick())
-    await until(lambda: True, "a turn of the loop")
-    block = time.monotonic() + 1.7
-    while time.monotonic() < block:
-        pass
-    assert not lookout.awake
-    ticking.cancel()

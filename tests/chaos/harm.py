@@ -15,7 +15,7 @@ import psycopg
 from tests.chaos.evidence import Evidence, Happened
 from tests.chaos.plan import Fault
 from tests.chaos.site import Site
-from tests.live import Program
+from tests.program import Program
 from tests.servers import Server
 from tests.waiting import until
 

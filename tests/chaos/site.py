@@ -14,8 +14,9 @@ from pathlib import Path
 import psycopg
 
 from tests.chaos import model
-from tests.live import Launcher, Program, System
+from tests.live import Launcher, System
 from tests.live_databases import Databases
+from tests.program import Program
 from tests.servers import Postgres, Redis, postgres, redis
 from tests.stub_model import StubModel
 
